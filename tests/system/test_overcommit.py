@@ -117,6 +117,20 @@ class Sharing(Overcommitted):
             guest.step()
         self.finish(*guests)
 
+    def test_all_start_at_once(self):
+        """They fill the device before anybody has had to leave, and yet the mover has its context there."""
+        names = [self.create(f"v{i}", size=240 * MIB) for i in range(2)]
+        environments = [dict(os.environ, **self.host.call("PrepareRun", name=name)["environment"]) for name in names]
+        logs = [self.host.root / f"train-{name}" for name in names]
+        guests = [Guest([os.environ["TEST_GUESTS"] + "/guest-train", "--size", "180M", "--piece", "15M", "--seed",
+                         str(1000 * i), "--on-demand", "--log", logs[i]], environments[i], logs[i]) for i in range(2)]
+        self.host.guests += guests
+        for guest in guests:
+            guest.wait_ready()
+        for guest in (*guests, *guests):
+            guest.step()
+        self.finish(*guests)
+
 
 class Classes(Overcommitted):
     def test_classes(self):

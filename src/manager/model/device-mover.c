@@ -15,6 +15,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/promise.h"
 
 /* A mover that dies is not started again ahead of need for so long: it may be a habit. */
 #define REST_US 1000000
@@ -94,7 +95,7 @@ static void on_mover_lost(struct mover *mover, void *userdata)
         log_event(LOG_LEVEL_WARNING, "a mover died", "device=%u pid=%d", device->index,
                   (int)mover_get_pid(mover));
         device->mover = mover_free(mover);
-        device->is_standby = device->has_context = device->wants_all = false;
+        device->is_standby = device->has_context = device->asks_context = device->wants_all = false;
         pool_device_lost(device->manager->pool, device->index);
         room_lose(&device->room);
         if (ceiling_is_on(device)) /* what it held is free from now on */
@@ -166,7 +167,7 @@ static void let_mover_go(struct device *device)
                 return;
         (void)store_remove_mover(device->manager->store, mover_get_pid(device->mover));
         device->mover = mover_free(device->mover);
-        device->is_standby = device->has_context = device->wants_all = false;
+        device->is_standby = device->has_context = device->asks_context = device->wants_all = false;
         pool_device_lost(device->manager->pool, device->index);
         device->wanted = 0;
 }
@@ -283,6 +284,26 @@ static void want(struct device *device, uint64_t bytes, bool wants_all)
         }
 }
 
+static void on_own_context(struct mover *mover, const struct mover_done *done, void *userdata)
+{
+        struct device *device = userdata;
+
+        (void)mover;
+        device->asks_context = false;
+        device->has_context |= done->error == 0;
+}
+
+/*
+ * On an overcommitted device programs wait until others have left, for which the mover needs its context. Once they
+ * have filled the device it is too late for that: it would have no room.
+ */
+static void hold_context(struct device *device, struct mover *mover)
+{
+        if (!promise_is_overcommitted(device) || device->has_context || device->asks_context)
+                return;
+        device->asks_context = mover_context(mover, true, on_own_context, device) == 0;
+}
+
 void device_settle(struct device *device)
 {
         struct mover *mover;
@@ -291,12 +312,16 @@ void device_settle(struct device *device)
         bool wants_all = (device->manager->options->pin_ahead >> device->index & 1) &&
                          (is_in_use || may_be_moved_to(device));
 
-        if (!is_in_use && !wants_all) {
+        if (!is_in_use && !wants_all && !promise_is_overcommitted(device)) {
                 stand_by(device);
                 return;
         }
-        if (device->mover || (!is_resting(device) && device_get_mover(device, &mover) == 0))
-                want(device, bytes, wants_all);
+        if (!device->mover && is_resting(device))
+                return;
+        if (device_get_mover(device, &mover) < 0)
+                return;
+        want(device, bytes, wants_all);
+        hold_context(device, mover);
 }
 
 /* The pool's errands. */

@@ -38,6 +38,7 @@ struct device {
         uint32_t generation;  /* which of its movers that is, from 1 */
         bool is_standby;      /* the mover has not been asked for anything yet */
         bool has_context;     /* it has one, so free memory is known at once */
+        bool asks_context;    /* it was asked to make one, ahead of need */
         struct list errands;  /* what the pool waits for */
         struct room room;     /* who was promised its memory */
         struct {

@@ -20,7 +20,8 @@ struct residency_look {
         struct residency *residency;
         struct device *device;
         bool is_looking;
-        uint64_t asked_ns;
+        uint64_t asked_ns,
+                not_before_ns; /* when it was asked; after it had no room for its mover: when next */
         uint64_t mark;
         uint64_t n_moves; /* operations under way, and ends, when it was asked */
 

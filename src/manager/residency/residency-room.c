@@ -39,6 +39,9 @@
 #define ASK_NS      (20 * NS_PER_MS)
 #define ASK_LOST_NS (5 * (uint64_t)NS_PER_SECOND)
 
+/* Without room for the mover's context there is little hope, and each question is a line of the log. */
+#define NO_CONTEXT_NS NS_PER_SECOND
+
 /* So long the driver may need until it says that memory is free which was given back. */
 #define LATE_NS (NS_PER_SECOND / 2)
 
@@ -409,13 +412,23 @@ void residency_note_left(struct residency *residency, const struct instance *ins
         look->late_ns = now;
 }
 
+static bool has_leaving(const struct device *device)
+{
+        const struct instance *instance;
+
+        list_for_each(instance, &device->manager->instances, link)
+                if (instance_is_on(instance, device) && instance->residency.leaving_bytes)
+                        return true;
+        return false;
+}
+
 static void leave(struct residency_look *look, struct player *player, uint64_t now)
 {
         if (!promise_is_overcommitted(look->device)) {
                 residency_leave(player->instance, false, "another vGPU has work");
                 return;
         }
-        if (get_late(look, now).bytes == 0)
+        if (get_late(look, now).bytes == 0 && !has_leaving(look->device))
                 look->free_before = look->memory_free;
         player->instance->residency.leaving_bytes = player->stay.bytes;
         residency_leave(player->instance, true, "another vGPU has work");
@@ -536,6 +549,7 @@ static void on_context(struct mover *mover, const struct mover_done *done, void 
         look->mark = room_mark(&look->device->room);
         if (done->error == 0 && mover_info(mover, on_info, look) == 0)
                 return;
+        look->not_before_ns = clock_now(CLOCK_MONOTONIC) + NO_CONTEXT_NS;
         look->is_looking = false;
 }
 
@@ -544,7 +558,7 @@ static void ask(struct residency_look *look, uint64_t now)
         struct mover *mover;
 
         if (now - look->asked_ns < (look->is_looking ? ASK_LOST_NS : ASK_NS) ||
-            look->device->meter.is_lost)
+            look->device->meter.is_lost || now < look->not_before_ns)
                 return;
         look->asked_ns = now;
         look->n_moves = count_moves(look);
