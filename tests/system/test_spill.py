@@ -143,6 +143,21 @@ class Ways(Spill):
         self.assertEqual(self.spilled(), set())
         self.finish()
 
+    def test_room_that_comes_by_itself_is_not_waited_for(self):
+        """The disk hangs; another vGPU comes back meanwhile, and what it had in the pool is enough."""
+        self.add("a", "b", "c")
+        self.suspend("a", "b")
+        self.arm("spill.writing=pause")
+        client = self.host.client()
+        client.send("SuspendVgpu", name="c")
+        self.host.wait_paused("spill.writing")
+        self.resume("b")
+        self.guests.pop("b").finish()
+        client.answer()
+        self.assertEqual(self.host.vgpu("c")["state"], "suspended")
+        self.host.go_on("spill.writing")
+        self.finish()
+
     @unittest.skipIf(os.geteuid() != 0, "only root makes vGPUs for others")
     def test_whose_memory_goes(self):
         """That of the user who has most in the pool, and not what was suspended before by one who has less."""
@@ -370,6 +385,25 @@ class Refusals(Spill):
         # It comes back through the pool, and the disk has no room for another one meanwhile.
         expect_error("PoolTooSmall", self.host.call, "ResumeVgpu", name="a")
         self.resume("b")
+        self.finish()
+
+    def test_the_disk_has_room_for_a_smaller_one(self):
+        """Who has most in the pool goes first; if the disk has no room for that, somebody else does."""
+        small = self.host.root / "small"
+        small.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=60M,mode=0700", "none", small], check=False).returncode:
+            self.skipTest("mounting is not permitted here")
+        self.addCleanup(subprocess.run, ["umount", "-l", small], check=True)
+        self.host.kill_manager()
+        self.host.start(options=["--spill", small, "--pool-limit", "140M"])
+        self.host.call("CreateVgpu", name="large", frame_buffer=128 * MIB, device="0")
+        self.guests["large"] = self.host.guest("large", "--size", "80M", "--piece", "10M", "--on-demand")
+        self.add("a", "b")
+        self.suspend("large", "a")
+        self.suspend("b")
+        self.assertEqual(self.spilled(), {"a"})
+        for name in ("large", "b", "a"):
+            self.resume(name)
         self.finish()
 
     def test_what_can_never_fit_sends_nobody_away(self):

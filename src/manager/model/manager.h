@@ -71,9 +71,12 @@ struct manager {
         struct burial *burial;   /* of processes that have ended */
         struct keeper *keeper;
         struct pool *pool;
-        struct held *held;       /* what clients have kept of it */
-        struct spill *spill;     /* the disk below the pool */
-        struct list spillings;   /* what is on its way there: spilling.h */
+        struct held *held;     /* what clients have kept of it */
+        struct spill *spill;   /* the disk below the pool */
+        struct list spillings; /* what is on its way there: spilling.h */
+        uint64_t spill_tried;  /* bytes of the vGPU that is on its way, */
+        uint64_t
+                spill_too_much; /* and of one that the disk had no room for, for those that wait; 0: none */
         struct list room_makers; /* operations that wait for that: operation/make-room.h */
         int hash_key;            /* clean-copy.h */
         struct publisher *publisher;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/size.h"
 #include "manager/model/account.h"
 #include "manager/model/guest.h"
@@ -17,6 +18,13 @@
 #include "manager/model/spill-use.h"
 #include "manager/model/spilling.h"
 #include "manager/operation/operation.h"
+
+/* How often those that wait look whether there is room by other means. */
+#define LOOK_US 100000u
+
+/* A disk that is slower than this is not waited for: 30 s, and 20 ns for each byte (50 MB/s). */
+#define DISK_NS          30000000000ull
+#define DISK_NS_PER_BYTE 20
 
 /* Users. */
 
@@ -167,6 +175,7 @@ static void look_at(struct search *search, struct instance *instance)
         uint64_t bytes = get_pool_bytes(instance);
 
         if (!can_go(instance, search->operation) || !would_help(search, instance) ||
+            (manager->spill_too_much > 0 && bytes >= manager->spill_too_much) ||
             bytes > get_spill_room(manager, &search->users, user))
                 return;
         search->sum += bytes;
@@ -193,6 +202,7 @@ static int look(struct search *search, const struct operation *operation, bool i
 
 static void end(struct operation *operation)
 {
+        operation->making.timer = sd_event_source_disable_unref(operation->making.timer);
         list_remove(&operation->making.link);
         operation_end_part(operation);
 }
@@ -228,6 +238,8 @@ static const char *explain(const struct manager *manager, const struct search *s
 {
         if (!manager->options->spill_directory[0])
                 return NULL;
+        if (manager->spill_too_much > 0)
+                return "the spill takes no more (No space left on device)";
         return search->sum > 0 || manager->options->spill_limit == 0
                        ? "what could go to the spill is too little"
                        : "and the spill has no room for more (--spill-limit)";
@@ -247,6 +259,7 @@ static bool try_to_spill(struct operation *operation, uint64_t missing, bool is_
         *ret_why = explain(manager, &search);
         if (r < 0 || !search.first || search.sum < missing)
                 return false;
+        manager->spill_tried = get_pool_bytes(search.first);
         r = start(search.first);
         if (r == 0 || !spilling_is_idle(manager))
                 return true;
@@ -301,13 +314,16 @@ static void try_all(struct manager *manager)
         }
 }
 
-/* A disk that fails does so for all of them. */
+/* A disk that fails does so for all of them. One that is full may have room for a smaller vGPU. */
 static void on_spilled(struct manager *manager, int error)
 {
+        bool has_failed = error < 0 && error != -ECANCELED && error != -ENOSPC;
         char why[80];
 
+        if (error == -ENOSPC)
+                manager->spill_too_much = manager->spill_tried;
         snprintf(why, sizeof(why), "the spill takes no more (%s)", strerror(-error));
-        while (error < 0 && error != -ECANCELED && !list_is_empty(&manager->room_makers)) {
+        while (has_failed && !list_is_empty(&manager->room_makers)) {
                 struct operation *operation =
                         list_entry(manager->room_makers.next, struct operation, making.link);
 
@@ -317,13 +333,47 @@ static void on_spilled(struct manager *manager, int error)
         try_all(manager);
 }
 
+static void wait_on(struct operation *operation);
+
+/* Others may have given room back meanwhile, and a disk that hangs says nothing. */
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct operation *operation = userdata;
+
+        (void)source, (void)usec;
+        operation->making.timer = sd_event_source_disable_unref(operation->making.timer);
+        if (try(operation)) {
+                end(operation);
+        } else if (clock_now(CLOCK_MONOTONIC) >= operation->making.deadline_ns) {
+                make_room_fail(operation, operation->making.bytes,
+                               "the disk of the spill does not answer");
+                end(operation);
+        } else {
+                wait_on(operation);
+        }
+        return 0;
+}
+
+/* Without a timer it waits for the disk alone. */
+static void wait_on(struct operation *operation)
+{
+        (void)sd_event_add_time_relative(operation->instance->manager->event,
+                                         &operation->making.timer, CLOCK_MONOTONIC, LOOK_US, 0,
+                                         on_time, operation);
+}
+
 void make_room(struct operation *operation, uint64_t bytes,
                void (*then)(struct operation *operation))
 {
         operation->making.bytes = bytes;
         operation->making.then = then;
+        operation->making.deadline_ns =
+                clock_now(CLOCK_MONOTONIC) + DISK_NS + bytes * DISK_NS_PER_BYTE;
+        operation->instance->manager->spill_too_much = 0; /* the disk may have room again */
         operation_begin_part(operation);
         list_append(&operation->instance->manager->room_makers, &operation->making.link);
         if (try(operation))
                 end(operation);
+        else
+                wait_on(operation);
 }

@@ -58,6 +58,7 @@ struct operation *operation_free(struct operation *operation)
         rest_leave(operation);
         list_remove(&operation->admission.link);
         list_remove(&operation->making.link);
+        sd_event_source_disable_unref(operation->making.timer);
         room_forget(&operation->staging);
         drop_caller(operation->pending);
         drop_caller(operation->next);

@@ -137,6 +137,8 @@ struct operation {
                 struct list link;
                 uint64_t bytes;
                 void (*then)(struct operation *operation);
+                sd_event_source *timer;
+                uint64_t deadline_ns; /* CLOCK_MONOTONIC */
         } making;
 
         struct room_promise staging; /* what staging may take of the target */
