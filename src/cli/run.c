@@ -94,20 +94,20 @@ static const struct option options[] = {
           .argument = "SIZE",
           .help = "run it in a new vGPU that lives as long as the program" },
         { .name = "name", .argument = "NAME", .help = "the name of the new vGPU" },
-        { .name = "device", .argument = "DEVICE", .help = "the GPU of the new vGPU" },
+        { .name = "device", .argument = "DEVICE", .help = "the GPU of the new vGPU; several: 0,1" },
         { .name = "no-wait", .help = "refuse if the vGPU is suspended" },
         { .name = NULL },
 };
 
 const struct command command_run = {
         .name = "run",
-        .usage =
-                "(--vgpu NAME [--no-wait] | --fb SIZE [--device DEVICE] [--name NAME]) [--] PROGRAM "
-                "[ARGUMENT]...",
+        .usage = "(--vgpu NAME [--no-wait] | --fb SIZE [--device DEVICE[,DEVICE...]] "
+                 "[--name NAME]) [--] PROGRAM [ARGUMENT]...",
         .summary = "run a program in a vGPU",
         .description =
-                "Runs a program, and all programs that it starts, in a vGPU. The program sees one\n"
-                "GPU with as much memory as the quota. Any number of programs can share a vGPU.\n"
+                "Runs a program, and all programs that it starts, in a vGPU. The program sees the\n"
+                "GPU of the vGPU (of a vGPU of several devices, each of them) with as much memory\n"
+                "as the quota, and no other. Any number of programs can share a vGPU.\n"
                 "\n"
                 "In a suspended vGPU, the program waits in its first CUDA call until the vGPU is\n"
                 "resumed.\n"

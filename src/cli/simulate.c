@@ -37,7 +37,7 @@ static int list(const struct arguments *arguments)
         if (arguments->is_json)
                 return document_print(arguments, json_pack("{so}", "scenarios", examples));
         json_array_foreach(examples, i, example)
-                printf("%-14s %s\n", json_string_value(json_object_get(example, "name")),
+                printf("%-18s %s\n", json_string_value(json_object_get(example, "name")),
                        json_string_value(json_object_get(example, "description")));
         json_decref(examples);
         return 0;

@@ -147,7 +147,8 @@ static int check_several(const struct instance_request *request, struct failure 
 
         if (request->n_devices == 1 || !option)
                 return 0;
-        return failure_parameter(failure, option, "leave it out, or ask for one device",
+        return failure_parameter(failure, option,
+                                 "leave share, idle time and class out, or ask for one device",
                                  "a vGPU of several devices takes no turns, and stays where it is");
 }
 
