@@ -119,11 +119,13 @@ class Sharing(Overcommitted):
 
     def test_all_start_at_once(self):
         """They fill the device before anybody has had to leave, and yet the mover has its context there."""
-        names = [self.create(f"v{i}", size=240 * MIB) for i in range(2)]
+        self.host.kill_manager()
+        self.host.start(options=("--simulate", "1xH200:1G", "--pool-limit", "3G"))
+        names = [self.create(f"v{i}", size=700 * MIB) for i in range(2)]
         environments = [dict(os.environ, **self.host.call("PrepareRun", name=name)["environment"]) for name in names]
         logs = [self.host.root / f"train-{name}" for name in names]
-        guests = [Guest([os.environ["TEST_GUESTS"] + "/guest-train", "--size", "180M", "--piece", "15M", "--seed",
-                         str(1000 * i), "--on-demand", "--log", logs[i]], environments[i], logs[i]) for i in range(2)]
+        guests = [Guest([os.environ["TEST_GUESTS"] + "/guest-train", "--size", "512M", "--seed", str(1000 * i),
+                         "--on-demand", "--log", logs[i]], environments[i], logs[i]) for i in range(2)]
         self.host.guests += guests
         for guest in guests:
             guest.wait_ready()
