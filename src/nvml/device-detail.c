@@ -40,7 +40,8 @@ static nvmlReturn_t find(struct state_device_detail *ret_detail, struct state_de
 
         if (r != NVML_SUCCESS)
                 return r;
-        slot = view_own_instance(&own) ? own.value.device : ret_device->index;
+        slot = view_is_guest() && view_find_part(&own, ret_device->index) ? own.value.device
+                                                                          : ret_device->index;
         return state_read_device_detail(view_state_page(), slot, ret_detail)
                        ? NVML_SUCCESS
                        : NVML_ERROR_NOT_SUPPORTED;

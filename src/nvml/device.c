@@ -30,12 +30,12 @@ nvmlReturn_t our_nvmlDeviceGetCount(unsigned int *count)
 static nvmlDevice_t get_handle(uint32_t position)
 {
         struct state_device device;
-        struct view_instance own;
+        struct view_instance part;
 
         if (!view_device_at(&device, position) || device.is_lost)
                 return NULL;
         if (view_is_guest())
-                return view_own_instance(&own) ? view_get_handle(own.value.device) : NULL;
+                return view_find_part(&part, position) ? view_get_handle(part.value.device) : NULL;
         return view_get_handle(position);
 }
 

@@ -46,6 +46,8 @@ static struct {
         char guest[STATE_NAME_MAX]; /* UUID or name */
         _Atomic(nvmlDevice_t) handle[STATE_DEVICES_MAX];
         _Atomic uint32_t guest_slot;
+        uint32_t n_parts; /* devices of the guest's vGPU */
+        nvmlVgpuInstance_t part_id[STATE_DEVICES_MAX];
         _Atomic uint16_t slot_hint[STATE_INSTANCES_MAX]; /* by instance id */
 } view = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -219,6 +221,25 @@ static bool find_guest_soon(void)
         return false;
 }
 
+static int compare_ids(const void *a, const void *b)
+{
+        const nvmlVgpuInstance_t *left = a, *right = b;
+
+        return (*left > *right) - (*left < *right);
+}
+
+/* A vGPU of several devices has a record for each, in the order of their ids. Their number never changes. */
+static void find_parts(const struct state_page *state_page)
+{
+        struct view_instance part;
+
+        view.n_parts = 0;
+        for (uint32_t slot = 0; slot < get_end(state_page); slot++)
+                if (view.n_parts < STATE_DEVICES_MAX && read_guest(state_page, slot, &part))
+                        view.part_id[view.n_parts++] = part.value.id;
+        qsort(view.part_id, view.n_parts, sizeof(view.part_id[0]), compare_ids);
+}
+
 /* In a container that has no vGPU before somebody asks for it, whoever asks first is told of it. */
 static bool is_of_new_guest(const char *vgpu)
 {
@@ -244,6 +265,8 @@ bool view_open(bool has_real)
         snprintf(view.guest, sizeof(view.guest), "%s", vgpu ? vgpu : "");
         view.is_guest = *view.guest && (is_of_new_guest(view.guest) ||
                                         find_guest(atomic_load(&view.state_page), &instance));
+        if (view.is_guest)
+                find_parts(atomic_load(&view.state_page));
         return true;
 }
 
@@ -286,7 +309,7 @@ uint32_t view_count_devices(void)
         uint32_t n = atomic_load(&view_state_page()->n_devices);
 
         if (view.is_guest)
-                return 1;
+                return view.n_parts > 1 ? view.n_parts : 1;
         return n < STATE_DEVICES_MAX ? n : STATE_DEVICES_MAX;
 }
 
@@ -298,7 +321,6 @@ nvmlDevice_t view_get_handle(uint32_t device)
 /* A guest's device is as large as its quota and as busy as the guest. */
 static void shrink(struct state_device *device, const struct state_instance *instance)
 {
-        device->index = 0;
         device->n_instances = 0;
         device->virtualization = STATE_VIRTUALIZATION_VGPU;
         device->mig = device->mig_pending = 0;
@@ -313,15 +335,40 @@ static void shrink(struct state_device *device, const struct state_instance *ins
         device->utilization_ofa = instance->utilization_ofa;
 }
 
-static bool read_guest_device(const struct state_page *state_page, struct state_device *ret_device)
-{
-        struct view_instance own;
+static bool find_instance(struct view_instance *ret_instance, nvmlVgpuInstance_t id);
 
-        if (!find_guest(state_page, &own) ||
-            !state_read_device(state_page, own.value.device, ret_device))
+bool view_find_part(struct view_instance *ret_part, uint32_t position)
+{
+        ret_part->state_page = view_state_page();
+        if (view.n_parts <= 1)
+                return position == 0 && find_guest(ret_part->state_page, ret_part);
+        return position < view.n_parts && find_instance(ret_part, view.part_id[position]) &&
+               is_guest_of(&ret_part->value);
+}
+
+static bool read_guest_device(struct state_device *ret_device, uint32_t position)
+{
+        struct view_instance part;
+
+        if (!view_find_part(&part, position) ||
+            !state_read_device(part.state_page, part.value.device, ret_device))
                 return false;
-        shrink(ret_device, &own.value);
+        shrink(ret_device, &part.value);
+        ret_device->index = position;
         return true;
+}
+
+/* A guest of one device has that, whatever handle it got before a migration. */
+static uint32_t find_position(uint32_t device)
+{
+        struct view_instance part;
+        uint32_t i = 0;
+
+        if (view.n_parts <= 1)
+                return 0;
+        while (i < view.n_parts && (!view_find_part(&part, i) || part.value.device != device))
+                i++;
+        return i;
 }
 
 static bool find_handle(nvmlDevice_t handle, uint32_t *ret_device)
@@ -369,8 +416,7 @@ nvmlReturn_t view_device(struct state_device *ret_device, nvmlDevice_t handle, b
                 return NVML_ERROR_NOT_SUPPORTED;
         if (!has_pointers || !find_handle(handle, &i))
                 return NVML_ERROR_INVALID_ARGUMENT;
-        /* A guest has one device, whatever handle it got before a migration. */
-        found = view.is_guest ? read_guest_device(state_page, ret_device)
+        found = view.is_guest ? read_guest_device(ret_device, find_position(i))
                               : state_read_device(state_page, i, ret_device);
         if (!found)
                 return NVML_ERROR_INVALID_ARGUMENT;
@@ -390,7 +436,7 @@ bool view_device_at(struct state_device *ret_device, uint32_t position)
         const struct state_page *state_page = view_state_page();
 
         if (view.is_guest)
-                return position == 0 && read_guest_device(state_page, ret_device);
+                return read_guest_device(ret_device, position);
         return state_read_device(state_page, position, ret_device);
 }
 
@@ -460,7 +506,7 @@ bool view_next_process(struct state_process *ret_process, uint32_t *cursor, uint
         const struct state_page *state_page = view_state_page();
         uint32_t end = state_end_process(state_page);
         struct view_instance own;
-        bool is_guest = view_own_instance(&own);
+        bool is_guest = view.is_guest && view_find_part(&own, view.n_parts > 1 ? device : 0);
 
         while (*cursor < end) {
                 uint32_t slot = (*cursor)++;

@@ -96,8 +96,11 @@ struct view_instance {
 nvmlReturn_t view_instance(struct view_instance *ret_instance, nvmlVgpuInstance_t id,
                            bool has_pointers);
 
-/* view_own_instance() - find the vGPU of this guest. */
+/* view_own_instance() - find the vGPU of this guest; of several devices: its first. */
 bool view_own_instance(struct view_instance *ret_instance);
+
+/* view_find_part() - in a guest: what its vGPU has of the device at @position of those that the guest sees. */
+bool view_find_part(struct view_instance *ret_part, uint32_t position);
 
 /*
  * Loops: start with *cursor 0; false ends the loop. The processes are those of the guest, or of all vGPUs of

@@ -22,6 +22,23 @@ with Gate(os.path.join(sys.argv[1], "gate.sock")) as gate:
     print(struct.unpack_from("<IHH", gate.receive()[0])[2])
 """
 
+# As PyTorch counts devices, before it has a context.
+NVML = """
+import ctypes, json
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+number, total = ctypes.c_uint(), (ctypes.c_ulonglong * 3)()
+assert nvml.nvmlInit_v2() == 0 == nvml.nvmlDeviceGetCount_v2(ctypes.byref(number))
+seen = []
+for i in range(number.value):
+    device, index, uuid = ctypes.c_void_p(), ctypes.c_uint(), ctypes.create_string_buffer(96)
+    assert nvml.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(device)) == 0
+    assert nvml.nvmlDeviceGetIndex(device, ctypes.byref(index)) == 0 and index.value == i
+    assert nvml.nvmlDeviceGetUUID(device, uuid, 96) == 0 == nvml.nvmlDeviceGetMemoryInfo(device, total)
+    seen.append((uuid.value.decode(), total[0]))
+assert nvml.nvmlDeviceGetHandleByIndex_v2(number.value, ctypes.byref(device)) != 0
+print(json.dumps(seen))
+"""
+
 
 class Case(case.Case):
     HOST = {"devices": "3xH200:1G"}
@@ -139,6 +156,13 @@ class Running(Case):
                 self.assertEqual(self.used("job"), [8 * MIB if d == seen[0] else 0 for d in (2, 0, 1)])
                 self.end(guest)
                 self.host.wait_for("job", lambda v: not v["processes"], "to be empty")
+
+    def test_nvml_shows_the_same_devices_in_the_same_order(self):
+        self.make("job", "2,0")
+        self.make("other", "1")
+        for name, devices in (("job", (2, 0)), ("other", (1,))):
+            seen = json.loads(self.host.vgpu("run", "--vgpu", name, "--", sys.executable, "-c", NVML).output)
+            self.assertEqual(seen, [[self.host.device(i)["uuid"], 64 * MIB] for i in devices])
 
     def guest_path(self):
         return stage.GUESTS / "guest-devices"
