@@ -297,9 +297,14 @@ static void on_own_context(struct mover *mover, const struct mover_done *done, v
  * On an overcommitted device programs wait until others have left, for which the mover needs its context. Once they
  * have filled the device it is too late for that: it would have no room.
  */
+static bool needs_context(const struct device *device)
+{
+        return promise_is_overcommitted(device) && promise_get_sum(device, NULL) > 0;
+}
+
 static void hold_context(struct device *device, struct mover *mover)
 {
-        if (!promise_is_overcommitted(device) || device->has_context || device->asks_context)
+        if (!needs_context(device) || device->has_context || device->asks_context)
                 return;
         device->asks_context = mover_context(mover, true, on_own_context, device) == 0;
 }
@@ -312,7 +317,7 @@ void device_settle(struct device *device)
         bool wants_all = (device->manager->options->pin_ahead >> device->index & 1) &&
                          (is_in_use || may_be_moved_to(device));
 
-        if (!is_in_use && !wants_all && !promise_is_overcommitted(device)) {
+        if (!is_in_use && !wants_all && !needs_context(device)) {
                 stand_by(device);
                 return;
         }
