@@ -133,6 +133,38 @@ def draw_operations(rows):
     return drawing.svg()
 
 
+def draw_size_panel(drawing, left, operation, rows):
+    """One operation: seconds over GiB, the driver's and ours."""
+    top, bottom, width = 96, 296, 180
+    drawing.text(left, top - 16, operation[0].upper() + operation[1:], "name")
+    for seconds in (0, 5, 10, 15, 20):
+        y = bottom - (bottom - top) * seconds / 20
+        drawing.line(left, y, left + width, y, "grid")
+        drawing.text(left - 6, y + 4, f"{seconds}", "note", "end")
+    for column, kind in (("peer_s", "peer"), ("openvgpu_s", "ours")):
+        points = [(left + width * int(row["gib"]) / 32, bottom - (bottom - top) * float(row[column]) / 20) for row in rows]
+        drawing.path(points, kind)
+        for x, y in points:
+            drawing.dot(x, y)
+    for row in rows:
+        drawing.text(left + width * int(row["gib"]) / 32, bottom + 18, row["gib"], "note", "middle")
+
+
+def draw_sizes(rows):
+    """How long suspend, resume and migrate take by the size of the memory, ours and the driver's."""
+    drawing = Drawing(366, "Suspend, resume and migrate by size of memory: OpenVGPU against the driver's own checkpoint")
+    drawing.text(LEFT, 34, "Seconds by GiB of device memory", "title")
+    drawing.text(LEFT, 54, "Lower is better. Grey: the driver's own checkpoint. Green: OpenVGPU.", "note")
+    operations = {}
+    for row in rows:
+        operations.setdefault(row["operation"], []).append(row)
+    for i, (operation, its_rows) in enumerate(operations.items()):
+        draw_size_panel(drawing, LEFT + 20 + 242 * i, operation, its_rows)
+    drawing.text(LEFT, 336, "2 H200, driver 580.159.04, 2026-11-21 and 23; CUDA context included; bench/run --gib N", "note")
+    drawing.text(LEFT, 352, "Suspends of 4 and 16 GiB are second ones, which copied only what had changed.", "note")
+    return drawing.svg()
+
+
 def draw_share(drawing, y, row):
     """One pair of guests: what each received, and a line where the first one's entitlement ends."""
     left, width = 300, WIDTH - LEFT - 56 - 300
@@ -242,7 +274,7 @@ def draw_shares_over_time(rows):
     return drawing.svg()
 
 
-PLOTS = {"operations": draw_operations, "shares": draw_shares, "second-suspend": draw_second_suspend,
+PLOTS = {"operations": draw_operations, "sizes": draw_sizes, "shares": draw_shares, "second-suspend": draw_second_suspend,
          "throughput": draw_throughput, "shares-over-time": draw_shares_over_time}
 
 
