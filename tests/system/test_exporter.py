@@ -305,7 +305,8 @@ class Files(unittest.TestCase):
     """The dashboard and the alert rules."""
 
     def test_they_use_metrics_that_there_are(self):
-        known = set(re.findall(r'"(openvgpu_\w+)"', (SOURCE / "src/exporter/metrics.c").read_text()))
+        sources = "".join(file.read_text() for file in (SOURCE / "src/exporter").glob("metrics*.c"))
+        known = set(re.findall(r'"(openvgpu_\w+)"', sources))
         used = set(re.findall(r"openvgpu_\w+", " ".join(dashboard_expressions()) + " ".join(
             re.findall(r"(?ms)^ +expr: (.*?)^ +(?:for|labels):", (SHARE / "openvgpu-alerts.yml").read_text()))))
         self.assertGreater(len(used), 30)
