@@ -89,6 +89,29 @@ class Swaps(Handover):
         self.host.go_on("mover.passed")
         self.check_end(has_come)
 
+    def test_it_begins_with_the_copy(self):
+        """Its gates need not wait for the first part to be free."""
+        coming, leaving = self.away()
+        (self.host.faults / "mover.hashing=pause").touch()
+        has_come = self.ask(coming)
+        self.host.wait_paused("mover.hashing")
+        self.wait_coming(coming)
+        self.assertEqual(self.host.vgpu(self.name(leaving))["state"], "suspending")
+        self.host.go_on("mover.hashing")
+        self.check_end(has_come)
+
+    def test_who_leaves_is_killed_before_anything_is_free(self):
+        coming, leaving = self.away()
+        (self.host.faults / "mover.hashing=pause").touch()
+        has_come = self.ask(coming)
+        self.host.wait_paused("mover.hashing")
+        self.wait_coming(coming)
+        leaving.process.kill()
+        self.host.go_on("mover.hashing")
+        until(has_come, "the step")
+        self.guests.remove(leaving)
+        self.finish()
+
     def test_one_that_is_stopped_while_it_comes(self):
         """It is given up, and the other one leaves all the same; later it comes."""
         coming, _, has_come = self.begin()

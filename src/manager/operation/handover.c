@@ -176,18 +176,36 @@ struct operation *handover_find_early(const struct device *device)
         return NULL;
 }
 
-bool handover_may_begin(const struct device *device)
+/* Is it being copied, so that its first part is free in a moment? */
+static bool is_about_to_pass(const struct operation *operation)
 {
-        const struct instance *instance;
-        bool has_any = false;
+        const struct guest *guest;
 
-        list_for_each(instance, &device->manager->instances, link) {
-                const struct operation *operation = instance->operation;
+        if (!operation->is_running ||
+            !(operation->kind->steps[operation->step].flags & OPERATION_COPIES))
+                return false;
+        list_for_each(guest, &operation->instance->guests, link)
+                if (!guest->is_dead && guest->n_memory > 0 && handover_may(guest))
+                        return true;
+        return false;
+}
+
+bool handover_may_begin(const struct instance *instance)
+{
+        const struct device *device = instance_home(instance);
+        bool has_context = instance->state == STATE_EVICTED, has_any = false;
+        const struct instance *other;
+
+        list_for_each(other, &device->manager->instances, link) {
+                const struct operation *operation = other->operation;
 
                 if (!operation || operation->source != device ||
                     operation->kind != &operation_suspend)
                         continue;
-                if (!is_giving(operation, device) || !handover_has_passed(operation))
+                if (!is_giving(operation, device))
+                        return false;
+                if (!handover_has_passed(operation) &&
+                    !(has_context && is_about_to_pass(operation)))
                         return false;
                 has_any = true;
         }

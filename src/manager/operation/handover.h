@@ -25,6 +25,7 @@
 
 struct device;
 struct guest;
+struct instance;
 struct operation;
 
 /* handover_may() - may @guest's memory be let go in parts, while it is copied to its reservation? */
@@ -54,8 +55,11 @@ uint64_t handover_get_lent(const struct device *device);
 /* handover_is_under_way() - does anybody who leaves @device hand over, or is about to? */
 bool handover_is_under_way(const struct device *device);
 
-/* handover_may_begin() - have all who leave @device begun to hand over, and does nobody come early yet? */
-bool handover_may_begin(const struct device *device);
+/*
+ * handover_may_begin() - do all who leave @instance's device hand over by now, and does nobody come early yet?
+ * Who is there with its context may begin with their copies; who needs room for that, when some of it is free.
+ */
+bool handover_may_begin(const struct instance *instance);
 
 /* handover_find_early() - the one that comes to @device early; NULL: none. */
 struct operation *handover_find_early(const struct device *device);

@@ -235,7 +235,7 @@ static void break_early(const struct operation *operation)
         struct operation *early = handover_find_early(operation->source);
 
         if (!early || early->is_undoing || early->is_broken || early == operation ||
-            !operation->hands_over || !handover_has_passed(operation))
+            !operation->hands_over)
                 return;
         early->is_broken = true;
         early->broken_by = operation->failure;

@@ -45,7 +45,8 @@ enum operation_step_flag {
         OPERATION_ANSWERS = 1 << 1, /* the caller has what he asked for; then we tidy up */
         OPERATION_MEETS = 1 << 2,   /* begins when all of its group are there: group.h */
         OPERATION_MEETS_BACK =
-                1 << 3, /* is undone when all of its group have undone what follows */
+                1 << 3,            /* is undone when all of its group have undone what follows */
+        OPERATION_COPIES = 1 << 4, /* memory leaves the device in it: handover.h */
 };
 
 struct operation_step {

@@ -258,7 +258,7 @@ static const struct operation_step steps[] = {
           OPERATION_MEETS | OPERATION_MEETS_BACK },
         { "kept", "copying", reserve_exported, leaving_undo_keep, 0 },
         { "released", "copying", leaving_release, leaving_undo_release, 0 },
-        { "moved", "copying", move_out, move_back, 0 },
+        { "moved", "copying", move_out, move_back, OPERATION_COPIES },
         { "recorded", "finishing", record_end, NULL, OPERATION_RECORDS | OPERATION_MEETS },
         { "dropped", "finishing", leaving_drop, NULL, OPERATION_ANSWERS | OPERATION_MEETS },
 };

@@ -361,7 +361,7 @@ static void carry_out(struct player *player, const struct player *players, size_
         case STAY_HELD:
                 hold(instance, player->stay.needs);
                 if (is_off && promise_is_overcommitted(instance_home(instance)) &&
-                    handover_may_begin(instance_home(instance)))
+                    handover_may_begin(instance))
                         come(instance, true);
                 break;
         case STAY_LATER:
