@@ -17,7 +17,10 @@
 #include "manager/model/observer.h"
 #include "manager/model/promise.h"
 
-/* A mover that dies is not started again ahead of need for so long: it may be a habit. */
+/*
+ * A mover that dies is not started again ahead of need for so long: it may be a habit. Nor is it asked for a context
+ * again that there was no room for.
+ */
 #define REST_US 1000000
 
 /* Probing. */
@@ -237,12 +240,17 @@ static uint64_t round_up(uint64_t bytes, uint64_t slab_size)
         return (bytes + slab_size - 1) / slab_size * slab_size;
 }
 
-static bool is_resting(const struct device *device)
+static uint64_t now_us(const struct device *device)
 {
         uint64_t now = 0;
 
         (void)sd_event_now(device->manager->event, CLOCK_MONOTONIC, &now);
-        return now < device->rest_until_us;
+        return now;
+}
+
+static bool is_resting(const struct device *device)
+{
+        return now_us(device) < device->rest_until_us;
 }
 
 /* The store still has it: the next manager waits for its end. */
@@ -291,6 +299,8 @@ static void on_own_context(struct mover *mover, const struct mover_done *done, v
         (void)mover;
         device->asks_context = false;
         device->has_context |= done->error == 0;
+        if (done->error)
+                device->no_context_until_us = now_us(device) + REST_US;
 }
 
 /*
@@ -304,7 +314,8 @@ static bool needs_context(const struct device *device)
 
 static void hold_context(struct device *device, struct mover *mover)
 {
-        if (!needs_context(device) || device->has_context || device->asks_context)
+        if (!needs_context(device) || device->has_context || device->asks_context ||
+            now_us(device) < device->no_context_until_us)
                 return;
         device->asks_context = mover_context(mover, true, on_own_context, device) == 0;
 }

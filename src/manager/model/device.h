@@ -47,9 +47,10 @@ struct device {
                 uint64_t mark, pending; /* from before that */
         } ceiling;                      /* for those who run there: ceiling.h */
         struct list admissions;         /* operations that wait for a promise, the first first */
-        uint64_t rest_until_us; /* CLOCK_MONOTONIC: after a loss no mover is started ahead */
-        uint64_t wanted;        /* bytes of the pool that were asked to be ready here */
-        bool wants_all;         /* the rest of it was asked to be ready, too: vgpud --pin-ahead */
+        uint64_t rest_until_us;       /* CLOCK_MONOTONIC: after a loss no mover is started ahead */
+        uint64_t no_context_until_us; /* the same clock: it had no room for one */
+        uint64_t wanted;              /* bytes of the pool that were asked to be ready here */
+        bool wants_all; /* the rest of it was asked to be ready, too: vgpud --pin-ahead */
         struct meter_device meter;
         struct schedule *schedule;
 };
