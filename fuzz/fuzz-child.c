@@ -208,8 +208,8 @@ static void check_guest(const struct guest *guest)
         size_t n_sessions = 0;
 
         for (size_t i = 0; i < METER_ENGINES; i++)
-                assert(guest->meter.told_percent[i] <= 100);
-        assert(guest->meter.context_bytes <= instance_home(guest->instance)->memory_total);
+                assert(guest->meter.part[0].told_percent[i] <= 100);
+        assert(guest->meter.part[0].context_bytes <= instance_home(guest->instance)->memory_total);
         assert(guest->context_bytes <= instance_home(guest->instance)->memory_total);
         for (link = guest->sessions.next; link != &guest->sessions; link = link->next)
                 n_sessions++;

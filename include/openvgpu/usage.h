@@ -55,16 +55,27 @@ struct vgpu_usage_process {
                 *container; /* the first 12 letters of its id; "": in none, or vgpud does not say */
 };
 
-struct vgpu_usage_instance {
-        const char *name;
-        const char *uuid;
-        uint32_t device; /* index */
-        enum vgpu_instance_state state;
-        uint64_t frame_buffer;      /* bytes, the quota, of all its devices */
+/* Of a vGPU, on one of its devices. */
+struct vgpu_usage_part {
+        uint32_t id;                /* NVML's vGPU instance id */
+        uint32_t device;            /* index */
         uint64_t frame_buffer_used; /* bytes */
         double entitled; /* percent of the device's time that the vGPU can count on now */
         const struct vgpu_usage_percents *percents;
         const struct vgpu_usage_seconds *seconds; /* of the running processes */
+        double gpu_seconds_total; /* of its processes since vgpud began; never less */
+};
+
+struct vgpu_usage_instance {
+        const char *name;
+        const char *uuid;
+        uint32_t device; /* index, of the first */
+        enum vgpu_instance_state state;
+        uint64_t frame_buffer;      /* bytes, the quota, of all its devices */
+        uint64_t frame_buffer_used; /* bytes */
+        double entitled; /* percent of its devices' time that the vGPU can count on now */
+        const struct vgpu_usage_percents *percents; /* of all its devices' time */
+        const struct vgpu_usage_seconds *seconds;   /* of the running processes; on all of them */
         size_t n_processes;
         const struct vgpu_usage_process *const *processes;
         uint32_t share;      /* the vGPU's share of the device, in percent; 0: none */
@@ -87,6 +98,8 @@ struct vgpu_usage_instance {
         uint32_t demand_percent;
         const char *swap_class;
         const char *container; /* that all of its processes are in; "": none, or different ones */
+        size_t n_parts;        /* its devices, as its programs count them; 0: an older vgpud */
+        const struct vgpu_usage_part *const *parts;
 };
 
 struct vgpu_usage_device {
@@ -187,6 +200,7 @@ enum vgpu_usage_group {
         VGPU_USAGE_BY_DEVICE = 3,
         VGPU_USAGE_BY_JOB = 4, /* of Slurm: vGPUs whose names are job-JOB-STEP, and no others */
         VGPU_USAGE_BY_CONTAINER = 5, /* programs in containers that their engines name */
+        VGPU_USAGE_BY_PART = 6,      /* a vGPU on one of its devices */
 };
 
 /* The sum to make; begin with VGPU_USAGE_OPTIONS_INIT, so that the struct can grow. */

@@ -45,6 +45,10 @@ static const struct group {
           VGPU_USAGE_BY_CONTAINER,
           { { "CONTAINER", false }, { "ID", false }, { "TENANT", false }, { "PEAK MEMORY", true } },
           "container_name,container,tenant,user,memory_peak" },
+        { "part",
+          VGPU_USAGE_BY_PART,
+          { { "VGPU", false }, { "TENANT", false }, { "DEVICE", false }, { "UUID", false } },
+          "vgpu,vgpu_uuid,tenant,user,device_name,device_uuid" },
 };
 
 static const struct column sums[] = {
@@ -117,9 +121,13 @@ static void add_row(struct table *table, const struct group *group,
         } else if (group->group == VGPU_USAGE_BY_CONTAINER) {
                 add_container(table, row);
         } else {
-                if (group->group == VGPU_USAGE_BY_VGPU)
+                if (group->group != VGPU_USAGE_BY_TENANT)
                         table_add(table, "%s", row->vgpu);
                 table_add(table, "%s", usage_format_user(user, row->tenant));
+                if (group->group == VGPU_USAGE_BY_PART) {
+                        table_add(table, "%s", row->device_name);
+                        table_add(table, "%s", row->device_uuid);
+                }
         }
         add_sums(table, row);
 }
@@ -211,6 +219,8 @@ static void print_key(const struct group *group, const struct vgpu_usage_row *ro
                 print_texts((const char *const[]){ row->vgpu, row->vgpu_uuid }, 2);
         printf("%u,", row->tenant);
         print_texts((const char *const[]){ usage_format_user(user, row->tenant) }, 1);
+        if (group->group == VGPU_USAGE_BY_PART)
+                print_texts((const char *const[]){ row->device_name, row->device_uuid }, 2);
 }
 
 static void print_csv(const struct group *group, const struct vgpu_usage_list *list)
@@ -269,7 +279,7 @@ static int get_options(const struct arguments *arguments, struct vgpu_usage_opti
                 *ret_group = NULL;
         }
         if (!*ret_group)
-                return say_usage(arguments, "tenant, vgpu, process, device, job or container",
+                return say_usage(arguments, "tenant, vgpu, part, process, device, job or container",
                                  "usage cannot be summed up by '%s'", by);
         options->group = (*ret_group)->group;
         return 0;
@@ -303,7 +313,7 @@ static const struct option options[] = {
         { .name = "until", .argument = "TIME", .help = "the end, not included (default: now)" },
         { .name = "by",
           .argument = "WHAT",
-          .help = "tenant, vgpu (the default), process, device, job, container" },
+          .help = "tenant, vgpu (the default), part, process, device, job, container" },
         { .name = "csv", .help = "print comma-separated values, with a line of titles" },
         { .name = NULL },
 };
@@ -321,6 +331,7 @@ const struct command command_usage = {
                 "  QUOTA GiB h   frame buffer that was set aside, times the hours\n"
                 "  USED GiB h    frame buffer that programs held, times the hours\n"
                 "\n"
+                "By part, a vGPU of several devices has a row for each of them.\n"
                 "By job, it sums up the vGPUs that Slurm's plugin made (docs/slurm.md), with the most\n"
                 "memory that one of the job's programs held. By container, it sums up programs that\n"
                 "ran in containers; the quota of their vGPU is in no such row.\n"

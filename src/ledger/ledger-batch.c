@@ -54,15 +54,21 @@ int ledger_batch_add_clearing(struct ledger_batch *batch, const struct ledger_cl
         return 0;
 }
 
-/* By serial number, and of one number in the order in which they came. */
+static int compare_rows(const struct ledger_process *a, const struct ledger_process *b)
+{
+        if (a->serial != b->serial)
+                return a->serial < b->serial ? -1 : 1;
+        return a->of_device < b->of_device ? -1 : a->of_device > b->of_device;
+}
+
+/* By row, and of one row in the order in which they came. */
 static int compare(const void *left, const void *right, void *userdata)
 {
         const struct ledger_process *processes = userdata;
         uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+        int r = compare_rows(&processes[a], &processes[b]);
 
-        if (processes[a].serial != processes[b].serial)
-                return processes[a].serial < processes[b].serial ? -1 : 1;
-        return a < b ? -1 : a > b;
+        return r ? r : a < b ? -1 : a > b;
 }
 
 /* A process that runs comes once a second: only the latest of each is kept. */
@@ -78,7 +84,7 @@ static void forget_replaced(struct ledger_batch *batch)
                 order[i] = i;
         qsort_r(order, n, sizeof(*order), compare, processes);
         for (size_t i = 1; i < n; i++)
-                if (processes[order[i - 1]].serial == processes[order[i]].serial)
+                if (compare_rows(&processes[order[i - 1]], &processes[order[i]]) == 0)
                         processes[order[i - 1]].serial = 0;
         for (size_t i = 0; i < n; i++)
                 if (processes[i].serial)

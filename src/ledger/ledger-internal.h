@@ -16,6 +16,7 @@ enum statement {
         PUT_VGPU,
         HAS_VGPU,
         PUT_PROCESS,
+        PUT_PART,
         DROP_PROCESS,
         ADD_USAGE,
         FOLD_USAGE,
@@ -29,11 +30,13 @@ enum statement {
         GET_WALL,
         LIST_ENDED,
         LIST_RUNNING,
+        LIST_PARTS,
+        LIST_RUNNING_PARTS,
         PRUNE_USAGE,
         PRUNE_PROCESSES,
         PRUNE_VGPUS,
         SUM,
-        STATEMENTS = SUM + LEDGER_BY_CONTAINER + 1,
+        STATEMENTS = SUM + LEDGER_GROUPS,
 };
 
 struct ledger {

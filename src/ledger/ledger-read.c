@@ -96,12 +96,74 @@ int ledger_each_running(struct ledger *ledger, ledger_process_fn each, void *use
         return r < 0 ? r : each_process(statement, each, userdata);
 }
 
+/* False: the device is not in this machine any more. */
+static bool find_index(const struct ledger *ledger, int64_t id, uint32_t *ret_index)
+{
+        for (uint32_t i = 0; i < ledger->n_devices; i++)
+                if (ledger->device_ids[i] == id)
+                        return *ret_index = i, true;
+        return false;
+}
+
+static int each_part(struct ledger *ledger, sqlite3_stmt *statement, ledger_process_fn each,
+                     void *userdata)
+{
+        uint32_t index;
+        int r;
+
+        while ((r = database_step(statement)) > 0) {
+                struct ledger_process part = {
+                        .serial = database_get_integer(statement, 0),
+                        .max_memory = database_get_integer(statement, 2),
+                };
+
+                if (!find_index(ledger, sqlite3_column_int64(statement, 1), &index))
+                        continue;
+                part.of_device = index + 1;
+                for (int i = 0; i < METER_ENGINES; i++) {
+                        part.busy_ns[i] = database_get_integer(statement, 3 + i);
+                        part.seen_ns[i] = database_get_integer(statement, 3 + METER_ENGINES + i);
+                }
+                r = each(&part, userdata);
+                if (r < 0) {
+                        sqlite3_reset(statement);
+                        return r;
+                }
+        }
+        return r;
+}
+
+int ledger_each_part(struct ledger *ledger, uint64_t serial, ledger_process_fn each, void *userdata)
+{
+        sqlite3_stmt *statement;
+        int r = ledger_prepare(ledger, LIST_PARTS, &statement);
+
+        if (r < 0)
+                return r;
+        database_bind_integers(statement, 1, &serial, 1);
+        return each_part(ledger, statement, each, userdata);
+}
+
+int ledger_each_running_part(struct ledger *ledger, ledger_process_fn each, void *userdata)
+{
+        sqlite3_stmt *statement;
+        int r = ledger_prepare(ledger, LIST_RUNNING_PARTS, &statement);
+
+        return r < 0 ? r : each_part(ledger, statement, each, userdata);
+}
+
 static void decode_vgpu(struct ledger_row *row, sqlite3_stmt *statement, int column)
 {
         row->vgpu.owner = row->tenant;
         row->vgpu.serial = database_get_integer(statement, column);
         database_get_text(statement, column + 1, row->vgpu.uuid, sizeof(row->vgpu.uuid));
         database_get_text(statement, column + 2, row->vgpu.name, sizeof(row->vgpu.name));
+}
+
+static void decode_device(struct ledger_row *row, sqlite3_stmt *statement, int column)
+{
+        database_get_text(statement, column, row->device.uuid, sizeof(row->device.uuid));
+        database_get_text(statement, column + 1, row->device.name, sizeof(row->device.name));
 }
 
 static void decode_row(struct ledger_row *row, sqlite3_stmt *statement, enum ledger_group group)
@@ -114,7 +176,7 @@ static void decode_row(struct ledger_row *row, sqlite3_stmt *statement, enum led
         row->amount.quota_mib_ms = database_get_integer(statement, METER_ENGINES);
         row->amount.used_mib_ms = database_get_integer(statement, METER_ENGINES + 1);
         row->tenant = (uid_t)database_get_integer(statement, column++);
-        if (group == LEDGER_BY_VGPU || group == LEDGER_BY_PROCESS)
+        if (group == LEDGER_BY_VGPU || group == LEDGER_BY_PROCESS || group == LEDGER_BY_PART)
                 decode_vgpu(row, statement, column);
         if (group == LEDGER_BY_PROCESS) {
                 row->process = database_get_integer(statement, column + 3);
@@ -136,11 +198,10 @@ static void decode_row(struct ledger_row *row, sqlite3_stmt *statement, enum led
                                   sizeof(row->container_name));
                 row->memory_peak = database_get_integer(statement, column + 2);
         }
-        if (group == LEDGER_BY_DEVICE) {
-                database_get_text(statement, column, row->device.uuid, sizeof(row->device.uuid));
-                database_get_text(statement, column + 1, row->device.name,
-                                  sizeof(row->device.name));
-        }
+        if (group == LEDGER_BY_DEVICE)
+                decode_device(row, statement, column);
+        if (group == LEDGER_BY_PART)
+                decode_device(row, statement, column + 3);
 }
 
 int ledger_sum(struct ledger *ledger, const struct ledger_query *query, ledger_row_fn each,

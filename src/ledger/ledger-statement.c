@@ -44,6 +44,7 @@ static const char *const texts[STATEMENTS] = {
         [HAS_VGPU] = "SELECT 1 FROM vgpu WHERE serial = ?",
         [PUT_PROCESS] = "INSERT OR REPLACE INTO process (" PROCESS_COLUMNS
                         ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        [PUT_PART] = "INSERT OR REPLACE INTO process_device VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         [DROP_PROCESS] = "DELETE FROM process WHERE serial = ?",
         [ADD_USAGE] = "INSERT INTO usage VALUES (?,?,?,?,?,?,?,?,?,?,?,?)" ADD_UP,
         [FOLD_USAGE] = "INSERT INTO usage SELECT minute, vgpu, ?, device, sm_ns, memory_ns,"
@@ -66,6 +67,9 @@ static const char *const texts[STATEMENTS] = {
                 "vgpu = ? AND ended_ms > 0 AND listed ORDER BY ended_ms DESC, serial DESC LIMIT ?)"
                 " ORDER BY ended_ms, serial",
         [LIST_RUNNING] = LIST_PROCESSES "ended_ms = 0 ORDER BY serial",
+        [LIST_PARTS] = "SELECT * FROM process_device WHERE process = ?",
+        [LIST_RUNNING_PARTS] = "SELECT process_device.* FROM process_device JOIN process"
+                               " ON process.serial = process_device.process WHERE ended_ms = 0",
         [PRUNE_USAGE] = "DELETE FROM usage WHERE (minute, vgpu, process, device) IN (SELECT"
                         " minute, vgpu, process, device FROM usage WHERE minute < ?"
                         " LIMIT " PRUNE_ROWS ")",
@@ -97,6 +101,11 @@ static const char *const texts[STATEMENTS] = {
                 " max(process.max_memory)" FROM_USAGE
                 "JOIN process ON process.serial = usage.process" WHERE_USAGE
                 "AND process.container != ''" ORDER("vgpu.owner, process.container"),
+        [SUM + LEDGER_BY_PART] =
+                "SELECT " SUMS "vgpu.owner, vgpu.serial, vgpu.uuid, vgpu.name, device.uuid,"
+                " device.name" FROM_USAGE
+                "JOIN device ON device.id = usage.device" WHERE_USAGE ORDER(
+                        "vgpu.serial, device.uuid"),
 };
 
 int ledger_prepare(struct ledger *ledger, enum statement which, sqlite3_stmt **ret_statement)

@@ -49,6 +49,16 @@ static const char *const changes[] = {
         "CREATE INDEX process_running ON process (serial) WHERE ended_ms = 0;",
         "ALTER TABLE process ADD COLUMN container TEXT NOT NULL DEFAULT '';"
         "ALTER TABLE process ADD COLUMN container_name TEXT NOT NULL DEFAULT '';",
+        /* Of processes that have several devices. */
+        "CREATE TABLE process_device (process INTEGER NOT NULL, device INTEGER NOT NULL,"
+        "  max_memory INTEGER NOT NULL, sm_ns INTEGER NOT NULL, memory_ns INTEGER NOT NULL,"
+        "  encoder_ns INTEGER NOT NULL, decoder_ns INTEGER NOT NULL, jpeg_ns INTEGER NOT NULL,"
+        "  ofa_ns INTEGER NOT NULL, seen_sm_ns INTEGER NOT NULL, seen_memory_ns INTEGER NOT NULL,"
+        "  seen_encoder_ns INTEGER NOT NULL, seen_decoder_ns INTEGER NOT NULL,"
+        "  seen_jpeg_ns INTEGER NOT NULL, seen_ofa_ns INTEGER NOT NULL,"
+        "  PRIMARY KEY (process, device)) WITHOUT ROWID;"
+        "CREATE TRIGGER process_dropped AFTER DELETE ON process BEGIN"
+        "  DELETE FROM process_device WHERE process = OLD.serial; END;",
 };
 
 static const struct database_schema schema = {
@@ -185,6 +195,24 @@ static int put_process(struct ledger *ledger, const struct ledger_process *proce
         return database_step(statement);
 }
 
+static int put_part(struct ledger *ledger, const struct ledger_process *part)
+{
+        sqlite3_stmt *statement;
+        int r = ledger_prepare(ledger, PUT_PART, &statement);
+
+        if (r < 0)
+                return r;
+        database_bind_integers(
+                statement, 1,
+                (const uint64_t[]){ part->serial,
+                                    (uint64_t)ledger->device_ids[ledger_process_get_device(part)],
+                                    part->max_memory },
+                3);
+        database_bind_integers(statement, 4, part->busy_ns, METER_ENGINES);
+        database_bind_integers(statement, 4 + METER_ENGINES, part->seen_ns, METER_ENGINES);
+        return database_step(statement);
+}
+
 static int add_usage(struct ledger *ledger, const struct minutes_row *row)
 {
         sqlite3_stmt *statement;
@@ -315,13 +343,15 @@ static int write_all(struct ledger *ledger, const struct ledger_batch *batch)
                 r = put_vgpu(ledger, &batch->vgpus[i]);
         for (size_t i = 0; r == 0 && i < batch->n_processes; i++)
                 if (!batch->processes[i].is_folded)
-                        r = put_process(ledger, &batch->processes[i]);
+                        r = batch->processes[i].of_device
+                                    ? put_part(ledger, &batch->processes[i])
+                                    : put_process(ledger, &batch->processes[i]);
         for (size_t i = 0; r == 0 && i < batch->n_clearings; i++)
                 r = clear_list(ledger, &batch->clearings[i]);
         for (size_t i = 0; r == 0 && i < batch->minutes.n; i++)
                 r = add_usage(ledger, &batch->minutes.rows[i]);
         for (size_t i = 0; r == 0 && i < batch->n_processes; i++)
-                if (batch->processes[i].is_folded)
+                if (batch->processes[i].is_folded && !batch->processes[i].of_device)
                         r = fold(ledger, &batch->processes[i]);
         for (size_t i = 0; r == 0 && i < batch->n_vgpus; i++)
                 if (batch->vgpus[i].is_folded)

@@ -77,10 +77,17 @@ struct ledger_process {
                 [METER_ENGINES]; /* the part of the source's own counts that busy_ns contains */
         bool is_listed;          /* the accounting has it: nobody cleared it */
         bool is_folded;          /* it ended soon after its start; the flag is not written */
+        uint32_t
+                of_device; /* index, and 1: what it had of this one of several devices; 0: of all */
         char name[LEDGER_NAME_MAX];
         /* Of its container, as its engine says: the beginning of the id, and the name; "": it is in none. */
         char container[LEDGER_CONTAINER_MAX], container_name[LEDGER_CONTAINER_NAME_MAX];
 };
+
+static inline uint32_t ledger_process_get_device(const struct ledger_process *part)
+{
+        return part->of_device - 1;
+}
 
 /* The accounting no longer lists the processes that had ended by then. They are still billed. */
 struct ledger_clearing {
@@ -145,11 +152,17 @@ int ledger_has_vgpu(struct ledger *ledger, uint64_t serial);
  *
  * ledger_each_running() - call @each for the processes that ran at the last write, of all vGPUs; some of
  * the vGPUs may be gone
+ *
+ * ledger_each_part() - call @each for what process @serial had of each of several devices: the time, the
+ * memory and the source's counts of a record with of_device. ledger_each_running_part() - of all that ran
  */
 typedef int (*ledger_process_fn)(const struct ledger_process *process, void *userdata);
 int ledger_each_ended(struct ledger *ledger, uint64_t vgpu, size_t max, ledger_process_fn each,
                       void *userdata);
 int ledger_each_running(struct ledger *ledger, ledger_process_fn each, void *userdata);
+int ledger_each_part(struct ledger *ledger, uint64_t serial, ledger_process_fn each,
+                     void *userdata);
+int ledger_each_running_part(struct ledger *ledger, ledger_process_fn each, void *userdata);
 
 /* ledger_prune() - forget some of what is older than @minute. Returns 1 if there is more: call again. */
 int ledger_prune(struct ledger *ledger, uint64_t minute);
@@ -164,6 +177,7 @@ int ledger_prune_vgpus(struct ledger *ledger, const struct ledger_vgpu *vgpus, s
 /*
  * LEDGER_BY_JOB: the vGPUs of Slurm's jobs, whose names are job-JOB-STEP; other vGPUs are in no row.
  * LEDGER_BY_CONTAINER: processes in containers; a quota is of a vGPU, and in no row.
+ * LEDGER_BY_PART: vGPUs, each on one device.
  */
 enum ledger_group {
         LEDGER_BY_TENANT,
@@ -172,6 +186,8 @@ enum ledger_group {
         LEDGER_BY_DEVICE,
         LEDGER_BY_JOB,
         LEDGER_BY_CONTAINER,
+        LEDGER_BY_PART,
+        LEDGER_GROUPS
 };
 
 #define LEDGER_JOB_MAX 24

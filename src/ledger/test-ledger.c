@@ -377,6 +377,101 @@ static void test_programs_in_containers_are_summed_up(void **state)
         assert_string_equal(fixture->processes[0].container_name, "web");
 }
 
+static void add_part(struct fixture *fixture, uint64_t serial, uint32_t device, bool is_folded,
+                     uint64_t busy_ns)
+{
+        const struct ledger_process part = { .serial = serial,
+                                             .of_device = device + 1,
+                                             .is_folded = is_folded,
+                                             .max_memory = 10 * busy_ns,
+                                             .busy_ns = { [METER_SM] = busy_ns },
+                                             .seen_ns = { [METER_MEMORY] = busy_ns } };
+
+        assert_int_equal(ledger_batch_add_process(&fixture->batch, &part), 0);
+}
+
+static size_t count_parts(struct fixture *fixture, uint64_t serial)
+{
+        fixture->n = 0;
+        assert_int_equal(ledger_each_part(fixture->ledger, serial, copy_process, fixture), 0);
+        return fixture->n;
+}
+
+static void test_a_process_has_a_row_for_each_of_several_devices(void **state)
+{
+        struct fixture *fixture = *state;
+
+        add_vgpu(fixture, 1, TENANT_A, "job");
+        for (uint64_t serial = 11; serial < 13; serial++) {
+                add_process(fixture, serial, 1, 0);
+                add_part(fixture, serial, 0, false, serial);
+                add_part(fixture, serial, 1, false, 2 * serial);
+        }
+        add_part(fixture, 11, 1, false, 70); /* it counts on */
+        assert_int_equal(write_batch(fixture), 0);
+        assert_int_equal(count_parts(fixture, 11), 2);
+        assert_int_equal(fixture->processes[0].busy_ns[METER_SM], 11);
+        assert_int_equal(ledger_process_get_device(&fixture->processes[1]), 1);
+        assert_int_equal(fixture->processes[1].busy_ns[METER_SM], 70);
+        assert_int_equal(fixture->processes[1].seen_ns[METER_MEMORY], 70);
+        assert_int_equal(fixture->processes[1].max_memory, 700);
+        fixture->n = 0;
+        assert_int_equal(ledger_each_running_part(fixture->ledger, copy_process, fixture), 0);
+        assert_int_equal(fixture->n, 4);
+        fixture->n = 0;
+        assert_int_equal(ledger_each_running(fixture->ledger, copy_process, fixture), 0);
+        assert_int_equal(fixture->n, 2);
+}
+
+/* It goes with its process: one that is folded, and one that is forgotten for its age. */
+static void test_what_a_process_had_of_several_devices_goes_with_it(void **state)
+{
+        struct fixture *fixture = *state;
+        struct ledger_process folded = {
+                .serial = 11, .vgpu = 1, .ended_ms = 5, .is_folded = true
+        };
+
+        add_vgpu(fixture, 1, TENANT_A, "job");
+        add_process(fixture, 11, 1, 0);
+        add_part(fixture, 11, 1, false, 11);
+        add_process(fixture, 12, 1, 5 * MINUTE);
+        add_part(fixture, 12, 1, false, 12);
+        assert_int_equal(write_batch(fixture), 0);
+        assert_int_equal(count_parts(fixture, 11), 1);
+        assert_int_equal(ledger_batch_add_process(&fixture->batch, &folded), 0);
+        add_part(fixture, 11, 1, true, 13);
+        assert_int_equal(write_batch(fixture), 0);
+        assert_int_equal(count_parts(fixture, 11), 0);
+        assert_int_equal(count_parts(fixture, 12), 1);
+        assert_int_equal(ledger_prune(fixture->ledger, 7), 0);
+        assert_int_equal(count_parts(fixture, 12), 0);
+}
+
+static void test_a_vgpu_is_summed_up_by_device(void **state)
+{
+        struct fixture *fixture = *state;
+        const struct ledger_row *rows = fixture->rows;
+
+        add_vgpu(fixture, 1, TENANT_A, "job");
+        add_vgpu(fixture, 2, TENANT_B, "one");
+        add_process(fixture, 11, 1, 0);
+        add_usage(fixture, 100, 1, 11, 0, 1000);
+        add_usage(fixture, 100, 1, 11, 1, 50);
+        add_usage(fixture, 101, 1, 0, 1, 7); /* its quota */
+        add_usage(fixture, 100, 2, 21, 1, 3);
+        assert_int_equal(write_batch(fixture), 0);
+        assert_int_equal(ask(fixture, LEDGER_BY_PART, 0, 1000, LEDGER_ANY_TENANT), 3);
+        assert_string_equal(rows[0].vgpu.name, "job");
+        assert_string_equal(rows[0].device.uuid, "GPU-0");
+        assert_int_equal(rows[0].amount.busy_ns[METER_SM], 1000);
+        assert_string_equal(rows[1].device.uuid, "GPU-1");
+        assert_string_equal(rows[1].device.name, "NVIDIA L4");
+        assert_int_equal(rows[1].amount.busy_ns[METER_SM], 50);
+        assert_int_equal(rows[1].amount.quota_mib_ms, 7);
+        assert_string_equal(rows[2].vgpu.name, "one");
+        assert_int_equal(rows[2].tenant, TENANT_B);
+}
+
 static void fold_vgpu(struct fixture *fixture, uint64_t serial, uid_t owner, uint64_t last_minute)
 {
         const struct ledger_vgpu vgpu = { .serial = serial,
@@ -663,6 +758,7 @@ static void test_a_ledger_of_the_version_before_is_brought_up_to_date(void **sta
                "DROP INDEX process_running; ALTER TABLE process DROP COLUMN joined_ms;"
                "ALTER TABLE process DROP COLUMN container;"
                "ALTER TABLE process DROP COLUMN container_name;"
+               "DROP TRIGGER process_dropped; DROP TABLE process_device;"
                "PRAGMA user_version=1");
         assert_int_equal(open_again(fixture, "boot"), 0);
         assert_int_equal(ask_all(fixture), 1748);
@@ -762,6 +858,12 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_processes_that_are_folded_change_no_sum,
                                                 set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_programs_in_containers_are_summed_up, set_up,
+                                                tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_a_process_has_a_row_for_each_of_several_devices, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_what_a_process_had_of_several_devices_goes_with_it, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_a_vgpu_is_summed_up_by_device, set_up,
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_a_process_is_folded_with_what_it_used_last,
                                                 set_up, tear_down),

@@ -63,6 +63,7 @@ static const char *const groups[] = {
         [VGPU_USAGE_BY_VGPU] = "vgpu",       [VGPU_USAGE_BY_TENANT] = "tenant",
         [VGPU_USAGE_BY_PROCESS] = "process", [VGPU_USAGE_BY_DEVICE] = "device",
         [VGPU_USAGE_BY_JOB] = "job",         [VGPU_USAGE_BY_CONTAINER] = "container",
+        [VGPU_USAGE_BY_PART] = "part",
 };
 
 static int add_options(struct vgpu_client *client, json_t *parameters,

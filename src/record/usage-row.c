@@ -10,15 +10,15 @@ static const struct {
         const char *name;
         unsigned int groups;
 } members[] = {
-        { "tenant", BY(TENANT) | BY(VGPU) | BY(PROCESS) | BY(JOB) | BY(CONTAINER) },
-        { "vgpu", BY(VGPU) | BY(PROCESS) },
-        { "vgpu_uuid", BY(VGPU) | BY(PROCESS) },
+        { "tenant", BY(TENANT) | BY(VGPU) | BY(PROCESS) | BY(JOB) | BY(CONTAINER) | BY(PART) },
+        { "vgpu", BY(VGPU) | BY(PROCESS) | BY(PART) },
+        { "vgpu_uuid", BY(VGPU) | BY(PROCESS) | BY(PART) },
         { "pid", BY(PROCESS) },
         { "name", BY(PROCESS) },
         { "started", BY(PROCESS) },
         { "ended", BY(PROCESS) },
-        { "device_uuid", BY(DEVICE) },
-        { "device_name", BY(DEVICE) },
+        { "device_uuid", BY(DEVICE) | BY(PART) },
+        { "device_name", BY(DEVICE) | BY(PART) },
         { "job", BY(JOB) },
         { "memory_peak", BY(JOB) | BY(CONTAINER) },
         { "container", BY(CONTAINER) },

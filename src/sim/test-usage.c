@@ -58,29 +58,29 @@ static void test_kernels_and_memory_are_counted(void **state)
 {
         CLEANUP(sim_usage_closep) struct sim_usage *usage = NULL;
         struct guest guest = guest_start(be_busy);
-        struct sim_busy busy, after;
+        struct sim_busy busy[SIM_USAGE_DEVICES], after[SIM_USAGE_DEVICES];
 
         (void)state;
         assert_int_equal(sim_usage_open(&usage, test_directory), 0);
         (void)guest_hear(guest.socket, NULL);
-        assert_true(sim_usage_read(usage, guest.pid, &busy));
-        assert_int_equal(busy.kernel_ns, 0);
-        assert_int_equal(busy.memory_ns, 0);
-        assert_int_equal(busy.context_bytes, 64 * MIB); /* a sixteenth of the device */
-        assert_false(sim_usage_read(usage, getpid(), &busy));
+        assert_true(sim_usage_read(usage, guest.pid, busy));
+        assert_int_equal(busy[0].kernel_ns, 0);
+        assert_int_equal(busy[0].memory_ns, 0);
+        assert_int_equal(busy[0].context_bytes, 64 * MIB); /* a sixteenth of the device */
+        assert_false(sim_usage_read(usage, getpid(), busy));
 
         guest_tell(guest.socket, 0, -1);
         (void)guest_hear(guest.socket, NULL);
-        assert_true(sim_usage_read(usage, guest.pid, &busy));
-        assert_true(busy.kernel_ns >= BUSY_US * 1000ull);
-        assert_int_equal(busy.memory_ns, 0);
+        assert_true(sim_usage_read(usage, guest.pid, busy));
+        assert_true(busy[0].kernel_ns >= BUSY_US * 1000ull);
+        assert_int_equal(busy[0].memory_ns, 0);
 
         guest_tell(guest.socket, 0, -1);
         (void)guest_hear(guest.socket, NULL);
-        assert_true(sim_usage_read(usage, guest.pid, &after));
-        assert_true(after.memory_ns > 0);
-        assert_int_equal(after.kernel_ns - busy.kernel_ns, after.memory_ns);
-        assert_int_equal(after.context_bytes, 64 * MIB); /* not what it has allocated */
+        assert_true(sim_usage_read(usage, guest.pid, after));
+        assert_true(after[0].memory_ns > 0);
+        assert_int_equal(after[0].kernel_ns - busy[0].kernel_ns, after[0].memory_ns);
+        assert_int_equal(after[0].context_bytes, 64 * MIB); /* not what it has allocated */
         guest_tell(guest.socket, 0, -1);
         assert_int_equal(guest_end(&guest), 0);
 }
@@ -89,7 +89,7 @@ static void test_the_dead_are_remembered_until_the_next_begins(void **state)
 {
         CLEANUP(sim_usage_closep) struct sim_usage *usage = NULL;
         struct guest guest = guest_start(be_busy), next;
-        struct sim_busy busy;
+        struct sim_busy busy[SIM_USAGE_DEVICES];
 
         (void)state;
         assert_int_equal(sim_usage_open(&usage, test_directory), 0);
@@ -97,14 +97,14 @@ static void test_the_dead_are_remembered_until_the_next_begins(void **state)
         guest_tell(guest.socket, 0, -1);
         (void)guest_hear(guest.socket, NULL);
         (void)guest_kill(&guest);
-        assert_true(sim_usage_read(usage, guest.pid, &busy));
-        assert_true(busy.kernel_ns >= BUSY_US * 1000ull);
+        assert_true(sim_usage_read(usage, guest.pid, busy));
+        assert_true(busy[0].kernel_ns >= BUSY_US * 1000ull);
 
         next = guest_start(begin_only);
         (void)guest_hear(next.socket, NULL);
-        assert_false(sim_usage_read(usage, guest.pid, &busy));
-        assert_true(sim_usage_read(usage, next.pid, &busy));
-        assert_int_equal(busy.kernel_ns, 0);
+        assert_false(sim_usage_read(usage, guest.pid, busy));
+        assert_true(sim_usage_read(usage, next.pid, busy));
+        assert_int_equal(busy[0].kernel_ns, 0);
         guest_tell(next.socket, 0, -1);
         assert_int_equal(guest_end(&next), 0);
 }
@@ -136,13 +136,13 @@ static void set_counts(uint32_t n_devices, uint32_t n_slots)
 static void test_counts_that_cannot_be_lead_nowhere(void **state)
 {
         CLEANUP(sim_usage_closep) struct sim_usage *usage = NULL;
-        struct sim_busy busy;
+        struct sim_busy busy[SIM_USAGE_DEVICES];
 
         (void)state;
         assert_int_equal(sim_usage_open(&usage, test_directory), 0);
         set_counts(UINT32_MAX, UINT32_MAX);
-        assert_false(sim_usage_read(usage, getpid(), &busy));
-        assert_true(sim_usage_read(usage, 0, &busy)); /* a free slot */
+        assert_false(sim_usage_read(usage, getpid(), busy));
+        assert_true(sim_usage_read(usage, 0, busy)); /* a free slot */
         set_counts(2, 0);
 }
 

@@ -68,18 +68,29 @@ struct sim_usage *sim_usage_close(struct sim_usage *usage)
         return NULL;
 }
 
+static struct sim_busy read_device(const struct host_slot *slot, uint32_t device)
+{
+        return (struct sim_busy){
+                .kernel_ns = slot->busy[device][HOST_BUSY_KERNEL],
+                .memory_ns = slot->busy[device][HOST_BUSY_MEMORY],
+                .context_bytes = slot->contexts[device],
+        };
+}
+
 static uint32_t least(uint32_t a, uint32_t b)
 {
         return a < b ? a : b;
 }
 
-bool sim_usage_read(const struct sim_usage *usage, pid_t pid, struct sim_busy *ret_busy)
+_Static_assert(SIM_USAGE_DEVICES == HOST_DEVICES_MAX, "all of them");
+
+bool sim_usage_read(const struct sim_usage *usage, pid_t pid,
+                    struct sim_busy ret_busy[SIM_USAGE_DEVICES])
 {
         const struct host *host = usage->host;
         /* Anybody may write to the host of root. */
         uint32_t n_slots = least(host->n_slots, HOST_SLOTS);
         uint32_t n_devices = least(host->n_devices, HOST_DEVICES_MAX);
-        struct sim_busy busy = { 0 };
 
         for (uint32_t i = 0; i < n_slots; i++) {
                 const struct host_slot *slot = &host->slot[i];
@@ -87,12 +98,9 @@ bool sim_usage_read(const struct sim_usage *usage, pid_t pid, struct sim_busy *r
                 if (!slot_owner_is(host, i, pid, usage->file, usage->namespace) &&
                     slot->last_pid != pid)
                         continue;
-                for (uint32_t device = 0; device < n_devices; device++) {
-                        busy.kernel_ns += slot->busy[device][HOST_BUSY_KERNEL];
-                        busy.memory_ns += slot->busy[device][HOST_BUSY_MEMORY];
-                        busy.context_bytes += slot->contexts[device];
-                }
-                *ret_busy = busy;
+                for (uint32_t device = 0; device < SIM_USAGE_DEVICES; device++)
+                        ret_busy[device] = device < n_devices ? read_device(slot, device)
+                                                              : (struct sim_busy){ 0 };
                 return true;
         }
         return false;

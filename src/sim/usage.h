@@ -23,17 +23,20 @@ int sim_usage_open(struct sim_usage **ret_usage, const char *directory);
 struct sim_usage *sim_usage_close(struct sim_usage *usage);
 DEFINE_CLEANUP(struct sim_usage *, sim_usage_close);
 
-/* Of all devices together; nanoseconds since the process called cuInit(). */
+#define SIM_USAGE_DEVICES 32
+
+/* Of one device; nanoseconds since the process called cuInit(). */
 struct sim_busy {
         uint64_t kernel_ns;
         uint64_t memory_ns;     /* reading and writing device memory */
-        uint64_t context_bytes; /* what its contexts take now */
+        uint64_t context_bytes; /* what its contexts there take now */
 };
 
 /*
- * sim_usage_read() - of process @pid; false: it has not called cuInit(), or has died and been
- * forgotten. A process that has died can be read until another one begins.
+ * sim_usage_read() - of process @pid on each of the host's devices; false: it has not called cuInit(), or
+ * has died and been forgotten. A process that has died can be read until another one begins.
  */
-bool sim_usage_read(const struct sim_usage *usage, pid_t pid, struct sim_busy *ret_busy);
+bool sim_usage_read(const struct sim_usage *usage, pid_t pid,
+                    struct sim_busy ret_busy[SIM_USAGE_DEVICES]);
 
 #endif

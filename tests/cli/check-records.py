@@ -12,7 +12,7 @@ import sys
 PAGE = {
     "device": ["device"],
     "vgpu": ["instance", "process"],
-    "use": ["usage_device", "usage_instance", "usage_process", "percents"],
+    "use": ["usage_device", "usage_instance", "usage_part", "usage_process", "percents"],
     "account": ["account"],
     "usage": ["usage_row"],
     "seconds": ["seconds"],

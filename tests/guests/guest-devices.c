@@ -9,6 +9,7 @@
  *     drop I         gives all of device I back: "dropped"
  *     info I         "info FREE TOTAL"
  *     copy I J       fills memory of device I, copies it to device J and compares: "copied"
+ *     busy I US      runs a kernel of that length on device I: "done"
  *     access I J     device J gets access to device I, and writes there: "accessed"
  */
 #include <stdbool.h>
@@ -16,6 +17,7 @@
 
 #include "base/size.h"
 #include "tests/guests/driver.h"
+#include "tests/guests/kernels.h"
 
 #define DEVICES_MAX 8
 #define PIECES_MAX  64
@@ -154,6 +156,21 @@ static void give_access(int owner, int device)
         puts(can ? "accessed" : "no peer");
 }
 
+static void keep_busy(int device, uint64_t microseconds)
+{
+        void *parameters[] = { &microseconds };
+        CUfunction function;
+        CUmodule module;
+
+        use(device);
+        must(DRIVER(cuModuleLoadData)(&module, kernels));
+        must(DRIVER(cuModuleGetFunction)(&function, module, "busy"));
+        must(DRIVER(cuLaunchKernel)(function, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+        must(DRIVER(cuCtxSynchronize)());
+        must(DRIVER(cuModuleUnload)(module));
+        puts("done");
+}
+
 static void open_devices(void)
 {
         must(DRIVER(cuInit)(0));
@@ -191,6 +208,8 @@ static void obey(const char *word, int device, const char *argument)
                 info(device);
         else if (strcmp(word, "copy") == 0)
                 copy(device, other);
+        else if (strcmp(word, "busy") == 0)
+                keep_busy(device, (uint64_t)other);
         else if (strcmp(word, "access") == 0)
                 give_access(device, other);
 }

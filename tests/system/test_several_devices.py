@@ -247,6 +247,112 @@ class Running(Case):
         self.end(guest)
 
 
+# What NVML tells of one vGPU instance: the account of a process, and who was busy lately.
+ACCOUNT = """
+import ctypes, sys
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+class Stats(ctypes.Structure):
+    _fields_ = [("gpu", ctypes.c_uint), ("memory", ctypes.c_uint), ("peak", ctypes.c_ulonglong),
+                ("time", ctypes.c_ulonglong), ("start", ctypes.c_ulonglong), ("running", ctypes.c_uint),
+                ("reserved", ctypes.c_uint * 5)]
+stats = Stats()
+assert nvml.nvmlInit_v2() == 0
+assert nvml.nvmlVgpuInstanceGetAccountingStats(int(sys.argv[1]), int(sys.argv[2]), ctypes.byref(stats)) == 0
+print(stats.gpu, stats.peak)
+"""
+
+
+class Metered(Case):
+    BUSY_US = 300000
+
+    def now(self, name):
+        [vgpu] = [v for v in self.host.call("GetUtilization")["vgpus"] if v["name"] == name]
+        return vgpu
+
+    def seconds(self, name):
+        return [part["gpu_seconds"] for part in self.now(name)["parts"]]
+
+    def billed(self, by, name):
+        """GPU seconds of the ledger, by the index of the device; of earlier vGPUs too where it is by device."""
+        rows = self.host.call("GetUsage", since=0, by=by)["rows"]
+        uuid = self.host.get(name)["uuid"] if by == "part" else None
+        sums = {row["device_uuid"]: row["gpu_seconds"] for row in rows if row.get("vgpu_uuid") == uuid}
+        return [sums.get(self.host.device(index)["uuid"], 0) for index in range(3)]
+
+    def account(self, part, pid):
+        library = os.path.join(stage.PRIVATE, "nvml")
+        done = subprocess.run([sys.executable, "-c", ACCOUNT, str(part["id"]), str(pid)], capture_output=True,
+                              text=True, timeout=PATIENCE, env={**self.host.environment(), "LD_LIBRARY_PATH": library})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [int(word) for word in done.stdout.split()]
+
+    def test_time_and_memory_are_those_of_the_device_where_they_were_used(self):
+        before = self.billed("device", None)
+        vgpu = self.make("job", "2,0")
+        guest = self.guest("job")
+        self.assertEqual(self.tell(guest, "hold 0 8M"), "held")
+        self.assertEqual(self.tell(guest, "hold 1 24M"), "held")
+        self.assertEqual(self.tell(guest, f"busy 1 {self.BUSY_US}"), "done")
+        first, second = self.seconds("job")
+        self.assertEqual(first, 0)
+        self.assertGreaterEqual(second, self.BUSY_US / 1e6)
+        now = self.now("job")
+        self.assertEqual([part["device"] for part in now["parts"]], [2, 0])
+        self.assertEqual([part["frame_buffer_used"] for part in now["parts"]], [8 * MIB, 24 * MIB])
+        self.assertEqual((now["gpu_seconds"], now["gpu_seconds_total"]), (second, second))
+        self.assertEqual(self.tell(guest, f"busy 0 {self.BUSY_US}"), "done")
+        first, second = self.seconds("job")
+        self.assertGreaterEqual(first, self.BUSY_US / 1e6)
+        billed = self.billed("part", "job")
+        self.assertEqual(billed[1], 0)
+        for index, seconds in ((2, first), (0, second)):
+            self.assertAlmostEqual(billed[index], seconds, places=6)
+        after = self.billed("device", None)
+        for index in range(3):
+            self.assertAlmostEqual(after[index] - before[index], billed[index], places=6)
+        [record] = self.host.call("GetAccounting", name="job")["records"]
+        self.assertAlmostEqual(record["gpu_seconds"], first + second, places=6)
+        self.assertEqual(record["memory_peak"], 32 * MIB)
+        for part, peak in zip(vgpu["parts"], (8 * MIB, 24 * MIB)):
+            percent, memory = self.account(part, guest.pid)
+            self.assertGreater(percent, 0)
+            self.assertEqual(memory, peak)
+        self.end(guest)
+
+    def test_only_the_device_that_works_is_busy(self):
+        vgpu = self.make("job", "0,1")
+        guest = self.guest("job")
+
+        def look():
+            self.tell(guest, f"busy 1 {self.BUSY_US}")
+            return self.now("job")["parts"][1]["gpu"] > 0
+        until(look, "a sample of the device that works", context=guest.context)
+        now = self.now("job")
+        self.assertEqual(now["parts"][0]["gpu"], 0)
+        self.assertEqual(now["gpu"], now["parts"][1]["gpu"] // 2)
+        self.assertEqual(self.account(vgpu["parts"][0], guest.pid)[0], 0)
+        self.end(guest)
+
+    def test_another_manager_counts_on_by_device(self):
+        self.make("job", "0,1")
+        guest, ended = self.guest("job"), self.guest("job")
+        self.assertEqual(self.tell(ended, f"busy 0 {self.BUSY_US}"), "done")
+        self.end(ended)
+        self.assertEqual(self.tell(guest, f"busy 1 {self.BUSY_US}"), "done")
+        self.billed("part", "job")  # who asks has all written first
+        self.host.kill()
+        self.host.start()
+        self.assertEqual(self.tell(guest, f"busy 1 {self.BUSY_US}"), "done")
+        first, second = self.seconds("job")
+        self.assertEqual(first, 0)
+        self.assertGreaterEqual(second, 2 * self.BUSY_US / 1e6)
+        billed = self.billed("part", "job")
+        self.assertGreaterEqual(billed[0], self.BUSY_US / 1e6)
+        self.assertAlmostEqual(billed[1], second, places=6)
+        self.assertEqual([self.account(part, ended.pid)[0] > 0 for part in self.host.get("job")["parts"]], [True, False])
+        self.end(guest)
+
+
 class Refused(Case):
     def test_operations_are_refused_before_anything_is_touched(self):
         self.make("job", "0,1")

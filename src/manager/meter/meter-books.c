@@ -80,6 +80,19 @@ static int add_former(const struct ledger_process *process, void *userdata)
         return 0;
 }
 
+static int add_former_part(const struct ledger_process *process, void *userdata)
+{
+        struct meter *meter = userdata;
+        struct ledger_process *parts =
+                reallocarray(meter->former_parts, meter->n_former_parts + 1, sizeof(*parts));
+
+        if (!parts)
+                return -ENOMEM;
+        meter->former_parts = parts;
+        parts[meter->n_former_parts++] = *process;
+        return 0;
+}
+
 /* All that ran, also in vGPUs that are gone since: somebody has to write that they have ended. */
 static int load_former(struct meter *meter)
 {
@@ -89,7 +102,8 @@ static int load_former(struct meter *meter)
         if (r < 0 && r != -ENOENT)
                 return r;
         meter->is_former_boot = !is_this_boot;
-        return ledger_each_running(meter->loading, add_former, meter);
+        r = ledger_each_running(meter->loading, add_former, meter);
+        return r < 0 ? r : ledger_each_running_part(meter->loading, add_former_part, meter);
 }
 
 int meter_books_open(struct meter *meter)
@@ -111,10 +125,27 @@ int meter_books_open(struct meter *meter)
         return 0;
 }
 
+struct part_list {
+        struct ledger_process part[STATE_DEVICES_MAX];
+        size_t n;
+};
+
 struct loading {
         struct meter *meter;
         struct instance *instance;
 };
+
+static void take_use(struct ledger_process *process, const struct ledger_process *part)
+{
+        memcpy(process->busy_ns, part->busy_ns, sizeof(process->busy_ns));
+        process->max_memory = part->max_memory;
+}
+
+static void clear_use(struct ledger_process *process)
+{
+        memset(process->busy_ns, 0, sizeof(process->busy_ns));
+        process->max_memory = 0;
+}
 
 static void fill_record(struct accounting_record *record, const struct ledger_process *process)
 {
@@ -130,15 +161,47 @@ static void fill_record(struct accounting_record *record, const struct ledger_pr
         snprintf(record->name, sizeof(record->name), "%s", process->name);
 }
 
+/* Of @process, which has ended, in each part; what it had of several devices @parts say. */
+static int add_ended(struct instance *instance, const struct ledger_process *process,
+                     const struct ledger_process *parts, size_t n_parts)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < instance->n_parts; i++) {
+                struct ledger_process of_part = *process;
+                struct accounting_record record;
+
+                if (i > 0 || n_parts > 0)
+                        clear_use(&of_part);
+                for (size_t k = 0; k < n_parts; k++)
+                        if (ledger_process_get_device(&parts[k]) == instance->part[i].device->index)
+                                take_use(&of_part, &parts[k]);
+                fill_record(&record, &of_part);
+                r = accounting_add_ended(&instance->part[i].meter.accounting, &record);
+        }
+        return r;
+}
+
+static int collect(const struct ledger_process *part, void *userdata)
+{
+        struct part_list *list = userdata;
+
+        if (list->n < STATE_DEVICES_MAX)
+                list->part[list->n++] = *part;
+        return 0;
+}
+
 static int load_process(const struct ledger_process *process, void *userdata)
 {
         struct loading *loading = userdata;
-        struct accounting_record record;
+        struct part_list list = { .n = 0 };
+        int r = 0;
 
         if (process->serial > loading->meter->last_serial)
                 loading->meter->last_serial = process->serial;
-        fill_record(&record, process);
-        return accounting_add_ended(&loading->instance->meter.accounting, &record);
+        if (loading->instance->n_parts > 1)
+                r = ledger_each_part(loading->meter->loading, process->serial, collect, &list);
+        return r < 0 ? r : add_ended(loading->instance, process, list.part, list.n);
 }
 
 void meter_books_load(struct meter *meter, struct instance *instance)
@@ -175,6 +238,17 @@ bool meter_books_take(struct meter *meter, const struct guest *guest,
         return false;
 }
 
+size_t meter_books_take_parts(struct meter *meter, uint64_t serial,
+                              struct ledger_process *ret_parts)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < meter->n_former_parts && n < STATE_DEVICES_MAX; i++)
+                if (meter->former_parts[i].serial == serial)
+                        ret_parts[n++] = meter->former_parts[i];
+        return n;
+}
+
 static struct instance *find_instance(struct meter *meter, uint64_t created_ns)
 {
         struct instance *instance;
@@ -193,16 +267,18 @@ static void end_former(struct meter *meter)
         for (size_t i = 0; i < meter->n_former; i++) {
                 struct ledger_process *former = &meter->former[i];
                 struct instance *instance = find_instance(meter, former->vgpu);
-                struct accounting_record record;
+                struct part_list list;
 
                 former->ended_ms = former->started_ms + former->life_ns / NS_PER_MS + 1;
                 (void)ledger_batch_add_process(batch, former);
-                fill_record(&record, former);
+                list.n = meter_books_take_parts(meter, former->serial, list.part);
                 if (instance)
-                        (void)accounting_add_ended(&instance->meter.accounting, &record);
+                        (void)add_ended(instance, former, list.part, list.n);
         }
         ledger_thread_end(meter->ledger, false);
         free(TAKE(meter->former));
+        free(TAKE(meter->former_parts));
+        meter->n_former_parts = 0;
         meter->n_former = 0;
 }
 
@@ -298,16 +374,44 @@ static void fill_process(struct ledger_process *process, const struct guest *gue
                 .max_memory = record->max_memory,
                 .is_listed = true,
         };
-        for (int engine = 0; engine < METER_ENGINES; engine++) {
-                process->busy_ns[engine] = record->busy_ns[engine];
-                process->seen_ns[engine] = guest->meter.seen_ns[engine];
-        }
+        memcpy(process->busy_ns, record->busy_ns, sizeof(process->busy_ns));
+        for (int device = 0; device < STATE_DEVICES_MAX; device++)
+                for (int engine = 0; engine < METER_SEEN; engine++)
+                        process->seen_ns[engine] += guest->meter.seen_ns[device][engine];
         snprintf(process->name, sizeof(process->name), "%s", record->name);
         if (!guest->container_name[0]) /* an id alone is easily made up */
                 return;
         snprintf(process->container, sizeof(process->container), "%s", guest->container);
         snprintf(process->container_name, sizeof(process->container_name), "%s",
                  guest->container_name);
+}
+
+/* What differs by device. */
+static struct ledger_process get_part(const struct ledger_process *process,
+                                      const struct guest *guest, size_t part)
+{
+        const uint32_t device = guest->instance->part[part].meter.device;
+        struct ledger_process of_part = *process;
+
+        of_part.of_device = device + 1;
+        of_part.max_memory = guest->meter.part[part].max_memory;
+        memcpy(of_part.busy_ns, guest->meter.part[part].busy_ns, sizeof(of_part.busy_ns));
+        memcpy(of_part.seen_ns, guest->meter.seen_ns[device], sizeof(guest->meter.seen_ns[device]));
+        return of_part;
+}
+
+static int add_parts(struct ledger_batch *batch, const struct ledger_process *process,
+                     const struct guest *guest)
+{
+        const size_t n_parts = guest->instance->n_parts;
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && n_parts > 1 && i < n_parts; i++) {
+                const struct ledger_process part = get_part(process, guest, i);
+
+                r = ledger_batch_add_process(batch, &part);
+        }
+        return r;
 }
 
 static bool must_fold(struct meter *meter, const struct instance *instance,
@@ -322,6 +426,7 @@ static bool must_fold(struct meter *meter, const struct instance *instance,
 void meter_books_add_process(struct meter *meter, struct guest *guest, uint64_t ended_ms)
 {
         struct ledger_process process;
+        struct ledger_batch *batch;
         int r;
 
         if (!meter->ledger)
@@ -330,7 +435,10 @@ void meter_books_add_process(struct meter *meter, struct guest *guest, uint64_t 
         fill_process(&process, guest);
         process.ended_ms = ended_ms;
         process.is_folded = ended_ms > 0 && must_fold(meter, guest->instance, &process);
-        r = ledger_batch_add_process(ledger_thread_begin(meter->ledger), &process);
+        batch = ledger_thread_begin(meter->ledger);
+        r = ledger_batch_add_process(batch, &process);
+        if (r == 0)
+                r = add_parts(batch, &process, guest);
         ledger_thread_end(meter->ledger, false);
         if (r < 0)
                 say_lost(r);

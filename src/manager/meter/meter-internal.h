@@ -37,8 +37,10 @@ struct meter {
         uint64_t sampled_ns;       /* the last sample */
         uint64_t written_ns;       /* the last batch for the ledger */
         uint64_t last_serial;
-        struct ledger_process *former; /* that ran when the former manager wrote last */
+        struct ledger_process *former; /* that ran when the former manager wrote last, */
         size_t n_former;
+        struct ledger_process *former_parts; /* and what they had of each of several devices */
+        size_t n_former_parts;
         struct ledger *loading;  /* until the thread has it */
         struct wall former_wall; /* of the former manager's last write, */
         bool is_former_boot;     /* which was before the machine was started anew */
@@ -51,8 +53,14 @@ uint64_t meter_wall_now(void);
 /* meter_has() - is the process metered, does it run? */
 bool meter_has(const struct guest *guest);
 
+/* meter_get_record() - what the accounting of a part says of @guest. */
+struct accounting_record meter_get_record(const struct guest *guest, size_t part);
+
 /* meter_read_wall() - note both clocks; to be called before something is settled. */
 void meter_read_wall(struct meter *meter, uint64_t now_ns);
+
+/* meter_note_devices() - from now on @instance uses those that it is on. */
+void meter_note_devices(struct instance *instance);
 
 /* meter_settle() - all of @instance until @now_ns; meter_settle_all() - of all, until now. */
 void meter_settle(struct meter *meter, struct instance *instance, uint64_t now_ns);
@@ -80,14 +88,19 @@ void meter_source_tick(struct meter_source *source, size_t n_guests);
 /* meter_source_begin() - @guest is new: what it did before is not to be counted. */
 void meter_source_begin(struct meter_source *source, struct guest *guest);
 
-/* meter_source_add() - @engine ran for @guest for @ns, as seen from below. */
-void meter_source_add(struct guest *guest, enum meter_engine engine, uint64_t ns);
+/* meter_source_load() - a former manager has counted @former of it, and by device what @parts say. */
+void meter_source_load(struct meter_source *source, struct guest *guest,
+                       const struct ledger_process *former, const struct ledger_process *parts,
+                       size_t n_parts);
+
+/* meter_source_add() - @engine ran for @guest on the device of part @part for @ns, as seen from below. */
+void meter_source_add(struct guest *guest, size_t part, enum meter_engine engine, uint64_t ns);
 
 /* The state page: samples, and the accounts. */
 void meter_page_sample(struct instance *instance, uint64_t at_us);
 void meter_page_update(struct instance *instance);
 
-/* meter_page_start(), meter_page_end() - as accounting_start() and accounting_end(). */
+/* meter_page_start(), meter_page_end() - as accounting_start() and accounting_end(), in each part. */
 int meter_page_start(struct guest *guest);
 void meter_page_end(struct guest *guest);
 
@@ -99,6 +112,10 @@ void meter_books_load(struct meter *meter, struct instance *instance);
 bool meter_books_know(struct meter *meter, const struct instance *instance);
 bool meter_books_take(struct meter *meter, const struct guest *guest,
                       struct ledger_process *ret_process);
+
+/* meter_books_take_parts() - of the process @serial by device; returns how many, at most STATE_DEVICES_MAX. */
+size_t meter_books_take_parts(struct meter *meter, uint64_t serial,
+                              struct ledger_process *ret_parts);
 int meter_books_start(struct meter *meter);
 void meter_books_add_vgpu(struct meter *meter, const struct instance *instance);
 

@@ -20,7 +20,7 @@ static void enter(struct instance *instance, uint64_t since_ns)
 {
         instance->meter.since_ns = since_ns;
         instance->meter.entered_ns = meter_now();
-        instance->meter.device = instance_home(instance)->index;
+        meter_note_devices(instance);
         instance->meter.is_held = !instance_is_off(instance);
         meter_books_add_vgpu(instance->manager->meter, instance);
 }
@@ -65,7 +65,8 @@ static void load_instance(struct meter *meter, struct instance *instance)
 
         meter_books_load(meter, instance);
         enter(instance, get_billed(meter, instance, now_ns));
-        instance->meter.must_republish = true;
+        for (size_t i = 0; i < instance->n_parts; i++)
+                instance->part[i].meter.must_republish = true;
 }
 
 static void remove_instance(struct meter *meter, struct instance *instance)
@@ -139,9 +140,30 @@ static void begin(struct meter *meter, struct guest *guest)
         start(meter, guest);
 }
 
+static void load_part(struct meter_guest_part *mine, const struct ledger_process *former)
+{
+        memcpy(mine->busy_ns, former->busy_ns, sizeof(mine->busy_ns));
+        mine->max_memory = former->max_memory;
+}
+
+static void load_busy(struct guest *guest, const struct ledger_process *former,
+                      const struct ledger_process *parts, size_t n_parts)
+{
+        const struct instance *instance = guest->instance;
+
+        memcpy(guest->meter.record.busy_ns, former->busy_ns, sizeof(former->busy_ns));
+        if (n_parts == 0)
+                load_part(&guest->meter.part[0], former);
+        for (size_t i = 0; i < instance->n_parts; i++)
+                for (size_t k = 0; k < n_parts; k++)
+                        if (ledger_process_get_device(&parts[k]) == instance->part[i].device->index)
+                                load_part(&guest->meter.part[i], &parts[k]);
+}
+
 static void load_guest(struct meter *meter, struct guest *guest)
 {
-        struct ledger_process former;
+        struct ledger_process former, parts[STATE_DEVICES_MAX];
+        size_t n_parts;
 
         if (!meter_books_take(meter, guest, &former)) {
                 /* One that joined just before the former manager died: nothing of it is billed yet. */
@@ -158,10 +180,10 @@ static void load_guest(struct meter *meter, struct guest *guest)
                 .life_ns = former.life_ns,
                 .max_memory = former.max_memory,
         };
-        for (int engine = 0; engine < METER_ENGINES; engine++) {
-                guest->meter.record.busy_ns[engine] = former.busy_ns[engine];
-                guest->meter.seen_ns[engine] = former.seen_ns[engine];
-        }
+        n_parts = meter_books_take_parts(meter, former.serial, parts);
+        load_busy(guest, &former, parts, n_parts);
+        if (meter->source)
+                meter_source_load(meter->source, guest, &former, parts, n_parts);
         snprintf(guest->meter.record.name, sizeof(guest->meter.record.name), "%s", former.name);
         if (former.container[0]) { /* also when its engine has been killed since */
                 snprintf(guest->container, sizeof(guest->container), "%s", former.container);
@@ -188,8 +210,9 @@ static void end(struct meter *meter, struct guest *guest)
 
         if (!meter_has(guest))
                 return;
-        if (instance_home(instance)->meter.has_turns)
-                schedule_tell_meter(instance_home(instance));
+        for (size_t i = 0; i < instance->n_parts; i++)
+                if (instance->part[i].device->meter.has_turns)
+                        schedule_tell_meter(instance->part[i].device);
         now_ns = meter_now();
         meter_read_wall(meter, now_ns);
         meter_settle(meter, instance, now_ns);
@@ -234,14 +257,16 @@ const struct observer meter_observer = { .of_instance = on_instance,
 size_t meter_clear_accounting(struct instance *instance)
 {
         struct meter *meter = instance->manager->meter;
-        size_t n;
+        size_t n = 0;
 
         if (!meter)
                 return 0;
         meter_sync(meter);
         meter_books_clear(meter, instance);
-        n = accounting_clear(&instance->meter.accounting);
-        instance->meter.must_republish = true;
+        for (size_t i = 0; i < instance->n_parts; i++) {
+                n = accounting_clear(&instance->part[i].meter.accounting);
+                instance->part[i].meter.must_republish = true;
+        }
         meter_page_update(instance);
         meter_books_write(meter);
         return n;

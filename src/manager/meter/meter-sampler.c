@@ -52,12 +52,21 @@ static struct guest *find_guest(struct manager *manager, const struct device *de
         return NULL;
 }
 
-/* What a process did before it joined, or more than it can have done, is not counted. */
-static void add_sample(struct guest *guest, const struct sampler_packet *packet)
+static size_t find_part(const struct instance *instance, const struct device *device)
 {
-        struct meter_guest *mine = &guest->meter;
+        size_t i = 0;
+
+        while (i + 1 < instance->n_parts && instance->part[i].device != device)
+                i++;
+        return i;
+}
+
+/* What a process did before it joined, or more than it can have done, is not counted. */
+static void add_sample(struct guest *guest, size_t part, const struct sampler_packet *packet)
+{
+        struct meter_guest_part *mine = &guest->meter.part[part];
         uint64_t now_ns = meter_now();
-        uint64_t life_ns = mine->record.life_ns + (now_ns - mine->since_ns);
+        uint64_t life_ns = guest->meter.record.life_ns + (now_ns - guest->meter.since_ns);
         uint64_t period_ns = packet->use.period_us * 1000;
 
         if (period_ns > life_ns)
@@ -66,7 +75,7 @@ static void add_sample(struct guest *guest, const struct sampler_packet *packet)
                 uint32_t percent = packet->use.percent[engine];
 
                 mine->told_percent[engine] = percent < 100 ? percent : 100;
-                meter_source_add(guest, (enum meter_engine)engine,
+                meter_source_add(guest, part, (enum meter_engine)engine,
                                  rate_estimate(percent, period_ns));
         }
         mine->told_until_ns = now_ns + TOLD_NS;
@@ -76,20 +85,20 @@ static void add_sample(struct guest *guest, const struct sampler_packet *packet)
  * What the process has on the device and the gate has not charged: its contexts, with all that the driver
  * keeps for them. While an operation takes its memory off, that cannot be told.
  */
-static void note_memory(struct guest *guest, const struct device *device, uint64_t bytes)
+static void note_memory(struct guest *guest, size_t part, uint64_t bytes)
 {
         const struct instance *instance = guest->instance;
+        const struct device *device = instance->part[part].device;
         struct page_use use;
         uint64_t charged;
 
-        if (instance->state != STATE_RUNNING || device != instance_home(instance))
+        if (instance->state != STATE_RUNNING)
                 return;
-        guest_get_use_of(guest, &instance->part[0], &use);
+        guest_get_use_of(guest, &instance->part[part], &use);
         charged = use.movable + use.fixed;
-        if (bytes > instance_home(instance)->memory_total)
-                bytes = instance_home(instance)
-                                ->memory_total; /* who is promised more is never moved */
-        guest->meter.context_bytes = bytes > charged ? bytes - charged : 0;
+        if (bytes > device->memory_total)
+                bytes = device->memory_total; /* who is promised more is never moved */
+        guest->meter.part[part].context_bytes = bytes > charged ? bytes - charged : 0;
 }
 
 static void take_error(struct device *device, int32_t error)
@@ -105,13 +114,14 @@ static void take_error(struct device *device, int32_t error)
 static int take(struct device *device, const struct sampler_packet *packet)
 {
         struct guest *guest = find_guest(device->manager, device, (pid_t)packet->pid);
+        size_t part = guest ? find_part(guest->instance, device) : 0;
 
         switch (packet->message) {
         case SAMPLER_USE:
                 device->meter.has_samples = true;
                 device->meter.is_lost = false;
                 if (guest)
-                        add_sample(guest, packet);
+                        add_sample(guest, part, packet);
                 return 0;
         case SAMPLER_ERROR:
                 take_error(device, packet->error);
@@ -124,12 +134,13 @@ static int take(struct device *device, const struct sampler_packet *packet)
                 return 0;
         case SAMPLER_MEMORY:
                 if (guest)
-                        note_memory(guest, device, packet->memory);
+                        note_memory(guest, part, packet->memory);
                 return 0;
         case SAMPLER_ENCODER:
         case SAMPLER_CAPTURE:
                 if (guest)
-                        session_tell(guest, packet->message == SAMPLER_CAPTURE, &packet->session);
+                        session_tell(guest, device, packet->message == SAMPLER_CAPTURE,
+                                     &packet->session);
                 return 0;
         case SAMPLER_THAT_IS_ALL:
                 session_settle(device);

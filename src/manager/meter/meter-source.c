@@ -5,6 +5,7 @@
  */
 
 #include <errno.h>
+#include <string.h>
 
 #include "manager/meter/meter-internal.h"
 #include "manager/meter/meter-sampler.h"
@@ -13,6 +14,8 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "sim/usage.h"
+
+_Static_assert(SIM_USAGE_DEVICES == STATE_DEVICES_MAX, "all of them");
 
 struct meter_source {
         struct sim_usage *simulation; /* one of the two */
@@ -61,40 +64,103 @@ enum meter_source_kind meter_source_get_kind(const struct meter_source *source,
         return device->meter.has_samples ? METER_SOURCE_SAMPLES : METER_SOURCE_NONE;
 }
 
-void meter_source_add(struct guest *guest, enum meter_engine engine, uint64_t ns)
+void meter_source_add(struct guest *guest, size_t part, enum meter_engine engine, uint64_t ns)
 {
-        if (engine == METER_SM && instance_home(guest->instance)->meter.has_turns)
-                guest->meter.weight_ns += ns;
+        struct meter_guest_part *mine = &guest->meter.part[part];
+
+        if (engine == METER_SM && guest->instance->part[part].device->meter.has_turns)
+                mine->weight_ns += ns;
         else
-                guest->meter.new_ns[engine] += ns;
+                mine->new_ns[engine] += ns;
+}
+
+/* Whose use of @device it is: of the part that had it when all was settled, for its use is not settled yet. */
+static size_t find_part(const struct instance *instance, uint32_t device)
+{
+        for (size_t i = 0; i < instance->n_parts; i++)
+                if (instance->part[i].meter.device == device)
+                        return i;
+        for (size_t i = 0; i < instance->n_parts; i++)
+                if (instance->part[i].device->index == device)
+                        return i;
+        return 0;
 }
 
 /* A count that is less than before is that of another process with the number of one that died. */
-static void add_count(struct guest *guest, enum meter_engine engine, uint64_t count)
+static void add_count(struct guest *guest, size_t part, uint32_t device, enum meter_engine engine,
+                      uint64_t count)
 {
-        uint64_t *seen = &guest->meter.seen_ns[engine];
+        uint64_t *seen = &guest->meter.seen_ns[device][engine];
 
-        meter_source_add(guest, engine, count >= *seen ? count - *seen : count);
+        meter_source_add(guest, part, engine, count >= *seen ? count - *seen : count);
         *seen = count;
 }
 
 void meter_source_read(struct meter_source *source, struct guest *guest)
 {
-        struct sim_busy busy;
+        struct instance *instance = guest->instance;
+        struct sim_busy busy[SIM_USAGE_DEVICES];
+        size_t part;
 
-        if (!source->simulation || !sim_usage_read(source->simulation, guest->pid, &busy))
+        if (!source->simulation || !sim_usage_read(source->simulation, guest->pid, busy))
                 return;
-        add_count(guest, METER_SM, busy.kernel_ns);
-        add_count(guest, METER_MEMORY, busy.memory_ns);
-        guest->meter.context_bytes = busy.context_bytes;
+        for (size_t i = 0; i < instance->n_parts; i++)
+                guest->meter.part[i].context_bytes = 0;
+        for (uint32_t device = 0; device < SIM_USAGE_DEVICES; device++) {
+                part = find_part(instance, device);
+                add_count(guest, part, device, METER_SM, busy[device].kernel_ns);
+                add_count(guest, part, device, METER_MEMORY, busy[device].memory_ns);
+                guest->meter.part[part].context_bytes += busy[device].context_bytes;
+        }
 }
 
 void meter_source_begin(struct meter_source *source, struct guest *guest)
 {
-        struct sim_busy busy;
+        struct sim_busy busy[SIM_USAGE_DEVICES];
 
-        if (!source->simulation || !sim_usage_read(source->simulation, guest->pid, &busy))
+        if (!source->simulation || !sim_usage_read(source->simulation, guest->pid, busy))
                 return;
-        guest->meter.seen_ns[METER_SM] = busy.kernel_ns;
-        guest->meter.seen_ns[METER_MEMORY] = busy.memory_ns;
+        for (uint32_t device = 0; device < SIM_USAGE_DEVICES; device++) {
+                guest->meter.seen_ns[device][METER_SM] = busy[device].kernel_ns;
+                guest->meter.seen_ns[device][METER_MEMORY] = busy[device].memory_ns;
+        }
+}
+
+static bool has_part_on(const struct instance *instance, uint32_t device)
+{
+        for (size_t i = 0; i < instance->n_parts; i++)
+                if (instance->part[i].device->index == device)
+                        return true;
+        return false;
+}
+
+/* It had @total of all devices together: what it has of the others now is older than that. */
+static void see_home(struct guest *guest, const uint64_t *total)
+{
+        const uint32_t home = instance_home(guest->instance)->index;
+
+        for (int engine = 0; engine < METER_SEEN; engine++) {
+                uint64_t elsewhere = 0;
+
+                for (uint32_t device = 0; device < SIM_USAGE_DEVICES; device++)
+                        elsewhere += device == home ? 0 : guest->meter.seen_ns[device][engine];
+                guest->meter.seen_ns[home][engine] =
+                        total[engine] > elsewhere ? total[engine] - elsewhere : 0;
+        }
+}
+
+void meter_source_load(struct meter_source *source, struct guest *guest,
+                       const struct ledger_process *former, const struct ledger_process *parts,
+                       size_t n_parts)
+{
+        meter_source_begin(source, guest);
+        if (n_parts == 0)
+                see_home(guest, former->seen_ns);
+        for (size_t i = 0; i < n_parts; i++) {
+                uint32_t device = ledger_process_get_device(&parts[i]);
+
+                if (has_part_on(guest->instance, device)) /* else it has left it since */
+                        memcpy(guest->meter.seen_ns[device], parts[i].seen_ns,
+                               sizeof(guest->meter.seen_ns[device]));
+        }
 }

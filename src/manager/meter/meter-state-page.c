@@ -8,34 +8,43 @@
 #include "meter/account-ring.h"
 
 /* False: the vGPU is not on the state page (yet); what is missed is written when it is. */
-static bool get_ring(struct account_ring *ring, struct instance *instance)
+static bool get_ring(struct account_ring *ring, const struct manager *manager,
+                     struct instance_part *part)
 {
-        struct state_page *state_page = instance->manager->state_page;
-
         *ring = (struct account_ring){
-                .state_page = state_page,
-                .slot = instance->part[0].state_slot,
-                .instance = instance->id,
-                .accounting = &instance->meter.accounting,
+                .state_page = manager->state_page,
+                .slot = part->state_slot,
+                .instance = part->id,
+                .accounting = &part->meter.accounting,
         };
         if (!ring->state_page || ring->slot == UINT32_MAX) {
-                instance->meter.must_republish = true;
+                part->meter.must_republish = true;
                 return false;
         }
-        if (instance->meter.must_republish)
+        if (part->meter.must_republish)
                 account_ring_write(ring);
-        instance->meter.must_republish = false;
+        part->meter.must_republish = false;
         return true;
+}
+
+static int start(struct guest *guest, size_t part)
+{
+        struct instance *instance = guest->instance;
+        const struct accounting_record record = meter_get_record(guest, part);
+        struct account_ring ring;
+
+        if (get_ring(&ring, instance->manager, &instance->part[part]))
+                return account_ring_start(&ring, &record);
+        return accounting_start(&instance->part[part].meter.accounting, &record);
 }
 
 int meter_page_start(struct guest *guest)
 {
-        struct instance *instance = guest->instance;
-        struct account_ring ring;
+        int r = 0;
 
-        if (get_ring(&ring, instance))
-                return account_ring_start(&ring, &guest->meter.record);
-        return accounting_start(&instance->meter.accounting, &guest->meter.record);
+        for (size_t i = 0; r == 0 && i < guest->instance->n_parts; i++)
+                r = start(guest, i);
+        return r;
 }
 
 void meter_page_end(struct guest *guest)
@@ -43,26 +52,29 @@ void meter_page_end(struct guest *guest)
         struct instance *instance = guest->instance;
         struct account_ring ring;
 
-        if (get_ring(&ring, instance))
-                account_ring_end(&ring, guest->meter.record.serial);
-        else
-                accounting_end(&instance->meter.accounting, guest->meter.record.serial);
+        for (size_t i = 0; i < instance->n_parts; i++)
+                if (get_ring(&ring, instance->manager, &instance->part[i]))
+                        account_ring_end(&ring, guest->meter.record.serial);
+                else
+                        accounting_end(&instance->part[i].meter.accounting,
+                                       guest->meter.record.serial);
 }
 
 void meter_page_update(struct instance *instance)
 {
         struct account_ring ring;
 
-        if (get_ring(&ring, instance))
-                account_ring_update(&ring);
+        for (size_t i = 0; i < instance->n_parts; i++)
+                if (get_ring(&ring, instance->manager, &instance->part[i]))
+                        account_ring_update(&ring);
 }
 
-static struct state_sample make_sample(const struct instance *instance, uint32_t pid,
+static struct state_sample make_sample(const struct instance_part *part, uint32_t pid,
                                        const uint32_t *percent, uint64_t at_us)
 {
         return (struct state_sample){
                 .timestamp_us = at_us,
-                .instance = instance->id,
+                .instance = part->id,
                 .pid = pid,
                 .gpu = percent[METER_SM],
                 .memory = percent[METER_MEMORY],
@@ -73,36 +85,39 @@ static struct state_sample make_sample(const struct instance *instance, uint32_t
         };
 }
 
-static bool is_idle(const struct guest *guest)
+static bool is_idle(const struct meter_guest_part *mine)
 {
         for (int engine = 0; engine < METER_ENGINES; engine++)
-                if (guest->meter.percent[engine])
+                if (mine->percent[engine])
                         return false;
         return true;
 }
 
 /* Most processes have no work most of the time: that is said once, not in each sample. */
-static bool has_news(const struct guest *guest)
+static bool has_news(const struct meter_guest_part *mine)
 {
-        return !guest->meter.was_idle || !is_idle(guest);
+        return !mine->was_idle || !is_idle(mine);
 }
 
-static void sample_instance(struct state_page *state_page, struct instance *instance,
-                            uint64_t at_us)
+static void sample_part(struct state_page *state_page, const struct instance *instance, size_t i,
+                        uint64_t at_us)
 {
-        struct state_sample sample = make_sample(instance, 0, instance->meter.percent, at_us);
+        const struct instance_part *part = &instance->part[i];
+        struct state_sample sample = make_sample(part, 0, part->meter.percent, at_us);
         struct guest *guest;
 
-        (void)state_append_sample(state_page, instance->part[0].state_slot, &sample);
+        (void)state_append_sample(state_page, part->state_slot, &sample);
         list_for_each(guest, &instance->guests, link) {
-                if (guest->meter.record.serial == 0 || guest->record[0].state_slot == UINT32_MAX ||
-                    !has_news(guest))
+                struct meter_guest_part *mine = &guest->meter.part[i];
+
+                if (!meter_has(guest) || guest->record[i].state_slot == UINT32_MAX ||
+                    !has_news(mine))
                         continue;
-                sample = make_sample(instance, (uint32_t)guest->pid, guest->meter.percent, at_us);
-                guest->meter.was_idle =
-                        state_append_process_sample(state_page, guest->record[0].state_slot,
+                sample = make_sample(part, (uint32_t)guest->pid, mine->percent, at_us);
+                mine->was_idle =
+                        state_append_process_sample(state_page, guest->record[i].state_slot,
                                                     &sample) != STATE_NO_NUMBER &&
-                        is_idle(guest);
+                        is_idle(mine);
         }
 }
 
@@ -112,7 +127,8 @@ void meter_page_sample(struct instance *instance, uint64_t at_us)
 
         if (!state_page)
                 return;
-        if (instance->part[0].state_slot != UINT32_MAX)
-                sample_instance(state_page, instance, at_us);
+        for (size_t i = 0; i < instance->n_parts; i++)
+                if (instance->part[i].state_slot != UINT32_MAX)
+                        sample_part(state_page, instance, i, at_us);
         meter_page_update(instance);
 }

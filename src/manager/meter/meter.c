@@ -36,10 +36,10 @@
 
 /* Sampling. */
 
-static void sample_guest(struct guest *guest, uint64_t now_ns, uint64_t period_ns)
+static void sample_guest_part(struct guest *guest, size_t part, uint64_t now_ns, uint64_t period_ns)
 {
-        struct meter_guest *mine = &guest->meter;
-        bool has_turns = instance_home(guest->instance)->meter.has_turns;
+        struct meter_guest_part *mine = &guest->meter.part[part];
+        bool has_turns = guest->instance->part[part].device->meter.has_turns;
 
         for (int engine = 0; engine < METER_ENGINES; engine++) {
                 bool is_told = now_ns < mine->told_until_ns && !(has_turns && engine == METER_SM);
@@ -73,6 +73,40 @@ static void ask_turns(struct meter *meter)
                         schedule_tell_meter(&manager->device[i]);
 }
 
+/* All devices together are busy for as much as they are on average. */
+static void get_average(uint32_t *average, const uint32_t *sum, size_t n)
+{
+        for (int engine = 0; engine < METER_ENGINES; engine++)
+                average[engine] = sum[engine] / (uint32_t)n;
+}
+
+static void sample_guest(struct guest *guest, uint64_t now_ns, uint64_t period_ns)
+{
+        const struct instance *instance = guest->instance;
+        uint32_t sum[METER_ENGINES] = { 0 };
+
+        for (size_t i = 0; i < instance->n_parts; i++) {
+                sample_guest_part(guest, i, now_ns, period_ns);
+                for (int engine = 0; engine < METER_ENGINES; engine++)
+                        sum[engine] += guest->meter.part[i].percent[engine];
+        }
+        get_average(guest->meter.percent, sum, instance->n_parts);
+}
+
+static void sample_part(struct instance *instance, size_t i, uint32_t *sum)
+{
+        struct instance_part *part = &instance->part[i];
+        struct guest *guest;
+
+        clear_percent(part->meter.percent);
+        list_for_each(guest, &instance->guests, link)
+                if (meter_has(guest))
+                        add_percent(part->meter.percent, guest->meter.part[i].percent);
+        add_percent(part->device->meter.percent, part->meter.percent);
+        for (int engine = 0; engine < METER_ENGINES; engine++)
+                sum[engine] += part->meter.percent[engine];
+}
+
 void meter_sync(struct meter *meter)
 {
         ask_turns(meter);
@@ -82,18 +116,19 @@ void meter_sync(struct meter *meter)
 /* Returns how many of its processes are metered. */
 static size_t sample_instance(struct instance *instance, uint64_t now_ns, uint64_t period_ns)
 {
+        uint32_t sum[METER_ENGINES] = { 0 };
         struct guest *guest;
         size_t n = 0;
 
-        clear_percent(instance->meter.percent);
         list_for_each(guest, &instance->guests, link) {
                 if (!meter_has(guest))
                         continue;
                 sample_guest(guest, now_ns, period_ns);
-                add_percent(instance->meter.percent, guest->meter.percent);
                 n++;
         }
-        add_percent(instance_home(instance)->meter.percent, instance->meter.percent);
+        for (size_t i = 0; i < instance->n_parts; i++)
+                sample_part(instance, i, sum);
+        get_average(instance->meter.percent, sum, instance->n_parts);
         return n;
 }
 
@@ -186,13 +221,14 @@ struct ledger_thread *meter_get_ledger(struct meter *meter)
 }
 
 /* Where there are no turns, the driver takes some among those that have processes. */
-double meter_get_entitled(const struct instance *instance, uint32_t n_running)
+double meter_get_entitled(const struct instance *instance, const struct instance_part *part,
+                          uint32_t n_running)
 {
         struct schedule_share share;
 
         if (instance->state != STATE_RUNNING)
                 return 0;
-        if (instance_home(instance)->meter.has_turns && schedule_get_share(instance, &share))
+        if (part->device->meter.has_turns && schedule_get_share(instance, &share))
                 return (double)share.entitled / 10000; /* it is in parts of a million */
         return 100.0 / n_running;
 }
@@ -268,6 +304,7 @@ struct meter *meter_free(struct meter *meter)
         allowance_deinit(&meter->allowance);
         allowance_deinit(&meter->vgpu_allowance);
         free(meter->former);
+        free(meter->former_parts);
         free(meter->devices);
         free(meter);
         return NULL;

@@ -31,6 +31,7 @@
 struct device;
 struct guest;
 struct instance;
+struct instance_part;
 struct ledger_thread;
 struct manager;
 struct meter;
@@ -57,10 +58,11 @@ void meter_write(struct meter *meter);
 struct ledger_thread *meter_get_ledger(struct meter *meter);
 
 /*
- * meter_get_entitled() - percent of its device that @instance may count on as things are: @n_running vGPUs
- * of the device have processes.
+ * meter_get_entitled() - percent of the device of its @part that @instance may count on as things are:
+ * @n_running vGPUs of the device have processes.
  */
-double meter_get_entitled(const struct instance *instance, uint32_t n_running);
+double meter_get_entitled(const struct instance *instance, const struct instance_part *part,
+                          uint32_t n_running);
 
 /* meter_get_source() - what is seen of @device from below. */
 enum meter_source_kind meter_get_source(const struct device *device);

@@ -114,8 +114,7 @@ static const char *find_container(const struct instance *instance)
 }
 
 /* Where each member of a vGPU's use comes from; but its parts, and its processes. */
-static void get_vgpu(const struct instance *instance, uint32_t n_running,
-                     struct vgpu_usage_instance *ret_record)
+static void get_vgpu(const struct instance *instance, struct vgpu_usage_instance *ret_record)
 {
         struct residency_view view;
 
@@ -130,9 +129,7 @@ static void get_vgpu(const struct instance *instance, uint32_t n_running,
                 .frame_buffer = instance->frame_buffer * instance->n_parts,
                 .frame_buffer_used = guests_get_used(instance),
                 .share = instance->share,
-                .entitled = meter_get_entitled(instance, n_running),
                 .n_programs = (uint32_t)describe_count_processes(instance),
-                .gpu_seconds_total = (double)instance->meter.busy_ns / NS_PER_SECOND,
                 .idle = view.idle,
                 .demand = view.demand,
                 .demand_reason = view.reason,
@@ -150,15 +147,63 @@ static void get_vgpu(const struct instance *instance, uint32_t n_running,
         };
 }
 
-static void write_vgpu(struct writer *writer, const struct instance *instance, uint32_t n_running,
-                       bool is_short)
+struct parts {
+        struct vgpu_usage_part part[INSTANCE_PARTS_MAX];
+        struct vgpu_usage_percents percents[INSTANCE_PARTS_MAX];
+        struct vgpu_usage_seconds seconds[INSTANCE_PARTS_MAX];
+        const struct vgpu_usage_part *list[INSTANCE_PARTS_MAX];
+};
+
+static struct vgpu_usage_seconds get_part_seconds(const struct instance *instance, size_t part)
+{
+        uint64_t busy_ns[METER_ENGINES] = { 0 };
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (guest->meter.record.serial != 0 && guest->slot != UINT32_MAX)
+                        for (int engine = 0; engine < METER_ENGINES; engine++)
+                                busy_ns[engine] += guest->meter.part[part].busy_ns[engine];
+        return get_seconds(busy_ns);
+}
+
+/* @n_running: by device. What the vGPU has of all its devices is the sum, and of their time the average. */
+static void get_parts(const struct instance *instance, const uint32_t *n_running,
+                      struct parts *parts, struct vgpu_usage_instance *record)
+{
+        for (size_t i = 0; i < instance->n_parts; i++) {
+                const struct instance_part *part = &instance->part[i];
+
+                parts->percents[i] = get_percents(part->meter.percent);
+                parts->seconds[i] = get_part_seconds(instance, i);
+                parts->part[i] = (struct vgpu_usage_part){
+                        .id = part->id,
+                        .device = part->device->index,
+                        .frame_buffer_used = guests_get_used_of(instance, part),
+                        .entitled =
+                                meter_get_entitled(instance, part, n_running[part->device->index]),
+                        .percents = &parts->percents[i],
+                        .seconds = &parts->seconds[i],
+                        .gpu_seconds_total = (double)part->meter.busy_ns / NS_PER_SECOND,
+                };
+                parts->list[i] = &parts->part[i];
+                record->entitled += parts->part[i].entitled / (double)instance->n_parts;
+                record->gpu_seconds_total += parts->part[i].gpu_seconds_total;
+        }
+        record->n_parts = instance->n_parts;
+        record->parts = parts->list;
+}
+
+static void write_vgpu(struct writer *writer, const struct instance *instance,
+                       const uint32_t *n_running, bool is_short)
 {
         const struct vgpu_usage_percents percents = get_percents(instance->meter.percent);
         uint64_t busy_ns[METER_ENGINES] = { 0 };
         struct vgpu_usage_instance record;
         struct vgpu_usage_seconds seconds;
+        struct parts parts;
 
-        get_vgpu(instance, n_running, &record);
+        get_vgpu(instance, &record);
+        get_parts(instance, n_running, &parts, &record);
         writer_begin_object(writer, NULL);
         write_processes(writer, instance, is_short, busy_ns);
         seconds = get_seconds(busy_ns);
@@ -200,10 +245,12 @@ static void write_vgpus(struct writer *writer, const struct manager *manager, bo
         const struct instance *instance;
 
         list_for_each(instance, &manager->instances, link)
-                n_running[instance_home(instance)->index] += instance->state == STATE_RUNNING;
+                for (size_t i = 0; i < instance->n_parts; i++)
+                        n_running[instance->part[i].device->index] +=
+                                instance->state == STATE_RUNNING;
         writer_begin_array(writer, "vgpus");
         list_for_each(instance, &manager->instances, link)
-                write_vgpu(writer, instance, n_running[instance_home(instance)->index], is_short);
+                write_vgpu(writer, instance, n_running, is_short);
         writer_end_array(writer);
 }
 
@@ -251,9 +298,9 @@ static int get_statistics(struct control_pending *pending, struct failure *failu
 
 /* Accounting. */
 
-static json_t *describe_record(const struct accounting_record *record)
+static json_t *make_account(const struct accounting_record *record,
+                            const struct vgpu_usage_seconds *seconds)
 {
-        const struct vgpu_usage_seconds seconds = get_seconds(record->busy_ns);
         const struct vgpu_usage_account account = {
                 .id = record->serial,
                 .pid = record->pid,
@@ -264,10 +311,37 @@ static json_t *describe_record(const struct accounting_record *record)
                 .gpu_utilization = (uint32_t)accounting_percent(record, METER_SM),
                 .memory_utilization = (uint32_t)accounting_percent(record, METER_MEMORY),
                 .memory_peak = record->max_memory,
-                .seconds = &seconds,
+                .seconds = seconds,
         };
 
         return record_make(&record_account, &account);
+}
+
+static void add_other_parts(struct instance *instance, struct accounting_record *all)
+{
+        for (size_t i = 1; i < instance->n_parts; i++) {
+                const struct accounting_record *record =
+                        accounting_find(&instance->part[i].meter.accounting, all->serial);
+
+                if (!record)
+                        continue;
+                all->max_memory += record->max_memory;
+                for (int engine = 0; engine < METER_ENGINES; engine++)
+                        all->busy_ns[engine] += record->busy_ns[engine];
+        }
+}
+
+/* In all parts of its vGPU: the sum, and of the time of all its devices the part that it was busy. */
+static json_t *describe_record(struct instance *instance, size_t number)
+{
+        struct accounting_record all = instance->part[0].meter.accounting.records[number];
+        struct vgpu_usage_seconds seconds;
+
+        add_other_parts(instance, &all);
+        seconds = get_seconds(all.busy_ns);
+        for (int engine = 0; engine < METER_ENGINES; engine++)
+                all.busy_ns[engine] /= instance->n_parts;
+        return make_account(&all, &seconds);
 }
 
 /* As with usage, users see what is theirs. NVML's answer, which all see, is on the state page. */
@@ -282,13 +356,13 @@ static int get_accounting(struct control_pending *pending, struct failure *failu
         if (!instance)
                 return -ENOENT;
         meter_sync(pending->manager->meter);
-        accounting = &instance->meter.accounting;
+        accounting = &instance->part[0].meter.accounting;
         if (first > accounting->n)
                 first = accounting->n;
         end = accounting->n - first > PAGE_MAX ? first + PAGE_MAX : accounting->n;
         records = json_array();
         for (size_t i = first; i < end; i++)
-                json_array_append_new(records, describe_record(&accounting->records[i]));
+                json_array_append_new(records, describe_record(instance, i));
         control_reply(pending,
                       json_pack("{so, sb}", "records", records, "more", end < accounting->n));
         return 0;
@@ -303,6 +377,7 @@ static const struct {
         { "tenant", LEDGER_BY_TENANT },   { "vgpu", LEDGER_BY_VGPU },
         { "process", LEDGER_BY_PROCESS }, { "device", LEDGER_BY_DEVICE },
         { "job", LEDGER_BY_JOB },         { "container", LEDGER_BY_CONTAINER },
+        { "part", LEDGER_BY_PART },
 };
 
 static json_t *describe_row(const struct ledger_row *row, enum ledger_group group)
@@ -314,6 +389,7 @@ static json_t *describe_row(const struct ledger_row *row, enum ledger_group grou
                 [LEDGER_BY_DEVICE] = VGPU_USAGE_BY_DEVICE,
                 [LEDGER_BY_JOB] = VGPU_USAGE_BY_JOB,
                 [LEDGER_BY_CONTAINER] = VGPU_USAGE_BY_CONTAINER,
+                [LEDGER_BY_PART] = VGPU_USAGE_BY_PART,
         };
         const struct vgpu_usage_seconds seconds = get_seconds(row->amount.busy_ns);
         const struct vgpu_usage_row record = {
@@ -374,9 +450,9 @@ static int find_group(const char *name, enum ledger_group *ret_group, struct fai
                         return 0;
                 }
         if (name)
-                return failure_parameter(failure, "by",
-                                         "say tenant, vgpu, process, device, job or container",
-                                         "usage cannot be summed up by '%.32s'", name);
+                return failure_parameter(
+                        failure, "by", "say tenant, vgpu, part, process, device, job or container",
+                        "usage cannot be summed up by '%.32s'", name);
         *ret_group = LEDGER_BY_VGPU;
         return 0;
 }

@@ -33,7 +33,7 @@ static uint64_t fixed_bytes(const struct guest *guest)
 
 static uint64_t context_bytes(const struct guest *guest)
 {
-        uint64_t seen = guest->meter.context_bytes;
+        uint64_t seen = guest->meter.part[0].context_bytes;
 
         return seen > guest->context_bytes ? seen : guest->context_bytes;
 }
@@ -75,7 +75,9 @@ void footprint_measure(struct guest *guest, uint64_t bytes)
                   guest->instance->name, (int)guest->pid, (unsigned long long)(bytes - fixed),
                   (unsigned long long)guest->context_bytes);
         bytes -= fixed;
-        keep(guest, bytes > guest->meter.context_bytes ? bytes : guest->meter.context_bytes);
+        keep(guest, bytes > guest->meter.part[0].context_bytes
+                            ? bytes
+                            : guest->meter.part[0].context_bytes);
 }
 
 void footprint_load(struct guest *guest)

@@ -82,10 +82,11 @@ struct instance *instance_free(struct instance *instance)
         sd_event_source_disable_unref(instance->catch_up_timer);
         backlog_end_lack(instance);
         room_forget(&instance->residency.promise);
-        for (size_t i = 0; i < instance->n_parts; i++)
+        for (size_t i = 0; i < instance->n_parts; i++) {
                 page_deinit(&instance->part[i].page);
+                accounting_deinit(&instance->part[i].meter.accounting);
+        }
         account_end(&instance->charge);
-        accounting_deinit(&instance->meter.accounting);
         free(instance);
         return NULL;
 }

@@ -47,6 +47,7 @@ struct instance_part {
         uint32_t state_slot;         /* UINT32_MAX: not published yet */
         struct state_instance shown; /* what the state page says of it */
         uint64_t shown_uses;
+        struct meter_part meter;
 };
 
 struct instance {

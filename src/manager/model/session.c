@@ -9,22 +9,25 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 
-static struct session *find(struct guest *guest, bool is_capture, uint32_t id)
+static struct session *find(struct guest *guest, const struct device *device, bool is_capture,
+                            uint32_t id)
 {
         struct session *session;
 
         list_for_each(session, &guest->sessions, link)
-                if (session->is_capture == is_capture && session->told.id == id)
+                if (session->device == device && session->is_capture == is_capture &&
+                    session->told.id == id)
                         return session;
         return NULL;
 }
 
-static struct session *add(struct guest *guest, bool is_capture)
+static struct session *add(struct guest *guest, const struct device *device, bool is_capture)
 {
         struct session *session = calloc(1, sizeof(*session));
 
         if (!session)
                 return NULL; /* it is told again */
+        session->device = device;
         session->is_capture = is_capture;
         session->start_us = clock_now(CLOCK_REALTIME) / 1000;
         session->state_slot = UINT32_MAX;
@@ -38,23 +41,26 @@ static void end(struct session *session)
         free(session);
 }
 
-void session_tell(struct guest *guest, bool is_capture, const struct sampler_session *told)
+void session_tell(struct guest *guest, const struct device *device, bool is_capture,
+                  const struct sampler_session *told)
 {
-        struct session *session = find(guest, is_capture, told->id);
+        struct session *session = find(guest, device, is_capture, told->id);
 
         if (!session)
-                session = add(guest, is_capture);
+                session = add(guest, device, is_capture);
         if (!session)
                 return;
         session->is_there = true;
         session->told = *told;
 }
 
-static void settle(struct guest *guest)
+static void settle(struct guest *guest, const struct device *device)
 {
         struct session *session, *after;
 
         list_for_each_safe(session, after, &guest->sessions, link) {
+                if (session->device != device && instance_is_on(guest->instance, session->device))
+                        continue;
                 if (!session->is_there)
                         end(session);
                 else
@@ -71,7 +77,7 @@ void session_settle(struct device *device)
                 if (!instance_is_on(instance, device))
                         continue;
                 list_for_each(guest, &instance->guests, link)
-                        settle(guest);
+                        settle(guest, device);
         }
 }
 

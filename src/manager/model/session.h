@@ -20,6 +20,7 @@ struct manager;
 
 struct session {
         struct list link; /* in guest->sessions */
+        const struct device *device;
         bool is_capture;
         bool is_there; /* told since the last session_settle() */
         uint64_t start_us;
@@ -27,8 +28,9 @@ struct session {
         struct sampler_session told;
 };
 
-/* session_tell() - of @guest there is this one. */
-void session_tell(struct guest *guest, bool is_capture, const struct sampler_session *told);
+/* session_tell() - of @guest there is this one on @device. */
+void session_tell(struct guest *guest, const struct device *device, bool is_capture,
+                  const struct sampler_session *told);
 
 /* session_settle() - of processes on @device all were told that there are. */
 void session_settle(struct device *device);

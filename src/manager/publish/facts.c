@@ -142,14 +142,20 @@ void facts_of_usage(struct state_device *record, const struct device *device)
         record->utilization_ofa = add_percent(percent[METER_OFA], load->ofa);
 }
 
-static uint64_t get_runtime_state(const struct instance *instance)
+/* Where @part is among the parts of its vGPU. */
+static size_t get_number(const struct instance *instance, const struct instance_part *part)
+{
+        return (size_t)(part - instance->part);
+}
+
+static uint64_t get_runtime_state(const struct instance *instance, const struct instance_part *part)
 {
         const struct guest *guest;
         uint64_t sum = 0;
 
         list_for_each(guest, &instance->guests, link)
                 if (!guest->is_dead)
-                        sum += guest->meter.context_bytes;
+                        sum += guest->meter.part[get_number(instance, part)].context_bytes;
         return sum;
 }
 
@@ -172,13 +178,13 @@ void facts_of_instance(struct state_instance *ret_record, const struct instance 
                 .can_migrate = instance->n_parts == 1,
                 .frame_buffer_quota = instance->frame_buffer,
                 .frame_buffer_used = guests_get_used_of(instance, part),
-                .runtime_state_size = get_runtime_state(instance),
-                .utilization_gpu = instance->meter.percent[METER_SM],
-                .utilization_memory = instance->meter.percent[METER_MEMORY],
-                .utilization_encoder = instance->meter.percent[METER_ENCODER],
-                .utilization_decoder = instance->meter.percent[METER_DECODER],
-                .utilization_jpeg = instance->meter.percent[METER_JPEG],
-                .utilization_ofa = instance->meter.percent[METER_OFA],
+                .runtime_state_size = get_runtime_state(instance, part),
+                .utilization_gpu = part->meter.percent[METER_SM],
+                .utilization_memory = part->meter.percent[METER_MEMORY],
+                .utilization_encoder = part->meter.percent[METER_ENCODER],
+                .utilization_decoder = part->meter.percent[METER_DECODER],
+                .utilization_jpeg = part->meter.percent[METER_JPEG],
+                .utilization_ofa = part->meter.percent[METER_OFA],
                 .created_ns = instance->created_ns,
         };
         snprintf(ret_record->uuid, sizeof(ret_record->uuid), "%s", instance->uuid);
@@ -224,6 +230,11 @@ void facts_of_vm(struct state_vm *ret_record, const struct instance *instance,
                  part->device->pci_bus_id);
 }
 
+static const uint32_t *get_percent(const struct guest *guest, const struct instance_part *part)
+{
+        return guest->meter.part[get_number(guest->instance, part)].percent;
+}
+
 void facts_of_use(struct guest_shown *ret_shown, const struct guest *guest,
                   const struct instance_part *part)
 {
@@ -232,12 +243,13 @@ void facts_of_use(struct guest_shown *ret_shown, const struct guest *guest,
         *ret_shown = (struct guest_shown){ 0 };
         guest_get_use_of(guest, part, &use);
         ret_shown->memory_used = use.movable + use.fixed;
-        memcpy(ret_shown->percent, guest->meter.percent, sizeof(ret_shown->percent));
+        memcpy(ret_shown->percent, get_percent(guest, part), sizeof(ret_shown->percent));
 }
 
 void facts_of_guest(struct state_process *ret_record, const struct guest *guest,
                     const struct instance_part *part)
 {
+        const uint32_t *percent = get_percent(guest, part);
         struct page_use use;
 
         guest_get_use_of(guest, part, &use);
@@ -246,16 +258,24 @@ void facts_of_guest(struct state_process *ret_record, const struct guest *guest,
                 .instance = part->id,
                 .device = part->device->index,
                 .kind = STATE_COMPUTE,
-                .utilization_gpu = guest->meter.percent[METER_SM],
-                .utilization_memory = guest->meter.percent[METER_MEMORY],
-                .utilization_encoder = guest->meter.percent[METER_ENCODER],
-                .utilization_decoder = guest->meter.percent[METER_DECODER],
-                .utilization_jpeg = guest->meter.percent[METER_JPEG],
-                .utilization_ofa = guest->meter.percent[METER_OFA],
+                .utilization_gpu = percent[METER_SM],
+                .utilization_memory = percent[METER_MEMORY],
+                .utilization_encoder = percent[METER_ENCODER],
+                .utilization_decoder = percent[METER_DECODER],
+                .utilization_jpeg = percent[METER_JPEG],
+                .utilization_ofa = percent[METER_OFA],
                 .memory_used = use.movable + use.fixed,
                 .start_ns = guest->joined_ns,
         };
         snprintf(ret_record->name, sizeof(ret_record->name), "%s", guest->name);
+}
+
+static const struct instance_part *get_part_of(const struct guest *guest,
+                                               const struct session *session)
+{
+        const struct instance_part *part = instance_find_part(guest->instance, session->device);
+
+        return part ? part : &guest->instance->part[0];
 }
 
 void facts_of_encoder_session(struct state_encoder_session *ret_record, const struct guest *guest,
@@ -264,8 +284,8 @@ void facts_of_encoder_session(struct state_encoder_session *ret_record, const st
         const struct sampler_session *told = &session->told;
 
         *ret_record = (struct state_encoder_session){
-                .instance = guest->instance->id,
-                .device = instance_home(guest->instance)->index,
+                .instance = get_part_of(guest, session)->id,
+                .device = session->device->index,
                 .id = told->id,
                 .pid = (uint32_t)guest->pid,
                 .codec = told->kind,
@@ -283,8 +303,8 @@ void facts_of_capture_session(struct state_capture_session *ret_record, const st
         const struct sampler_session *told = &session->told;
 
         *ret_record = (struct state_capture_session){
-                .instance = guest->instance->id,
-                .device = instance_home(guest->instance)->index,
+                .instance = get_part_of(guest, session)->id,
+                .device = session->device->index,
                 .id = told->id,
                 .pid = (uint32_t)guest->pid,
                 .display = told->display,

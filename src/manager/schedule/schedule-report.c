@@ -14,13 +14,21 @@
 #include "manager/schedule/schedule.h"
 #include "state/state-page.h"
 
+/* One that leaves the device has what it had there in its first part. */
+static struct instance_part *get_part(struct instance *instance, const struct device *device)
+{
+        struct instance_part *part = instance_find_part(instance, device);
+
+        return part ? part : &instance->part[0];
+}
+
 void schedule_give_to_meter(struct schedule *schedule, struct schedule_vgpu *vgpu, uint64_t now)
 {
         uint64_t received = scheduler_get_received(&schedule->scheduler, &vgpu->member, now);
 
         if (received <= vgpu->given)
                 return;
-        vgpu->instance->meter.turn_ns += received - vgpu->given;
+        get_part(vgpu->instance, schedule->device)->meter.turn_ns += received - vgpu->given;
         vgpu->given = received;
 }
 
