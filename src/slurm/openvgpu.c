@@ -5,10 +5,10 @@
  * slurmstepd makes it before it starts tasks, as root, for the job's user, and it is gone with slurmstepd,
  * however that ends. What a guest needs goes into the environment of the tasks.
  *
- * When Slurm suspends a job, it sends SIGTSTP to all its processes, SIGSTOP some two seconds later, and at the
- * end SIGCONT. A process that stands still cannot leave its device. So tasks ignore SIGTSTP, and a
- * process beside them, the attendant, takes it as the notice that it is: it suspends the vGPU, and resumes
- * it after SIGCONT. docs/slurm.md
+ * When Slurm suspends a job, it sends SIGTSTP to its processes, stops or freezes them some two seconds later, and sends
+ * SIGCONT at the end. Tasks ignore SIGTSTP. A process beside them, the sentry, takes it as the notice that it is,
+ * and tells threads of slurmstepd, the attendant, which are not stopped: they suspend the vGPUs, and resume them after
+ * SIGCONT. docs/slurm.md
  */
 #include <errno.h>
 #include <signal.h>
@@ -27,6 +27,7 @@
 #include "base/cleanup.h"
 #include "slurm/attendant.h"
 #include "slurm/option.h"
+#include "slurm/sentry.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -48,6 +49,7 @@ struct step_vgpu {
 static struct step_vgpu *vgpus;
 static uint32_t n_vgpus;          /* that there are */
 static char problem[1024];        /* why one is missing, or "" */
+static int sentry_pipe = -1;      /* to the attendant */
 static const char *run_directory; /* run=DIR in plugstack.conf; NULL: the usual one */
 
 EXPORT int slurm_spank_init(spank_t spank, int n_arguments, char **arguments)
@@ -202,6 +204,24 @@ static int make_all(spank_t spank, struct vgpu_client *client)
         return r;
 }
 
+static int attend(spank_t spank)
+{
+        static struct attendant_step step; /* until slurmstepd ends */
+        const char **names = calloc(n_vgpus, sizeof(*names));
+
+        if (!names)
+                return -1;
+        for (uint32_t i = 0; i < n_vgpus; i++)
+                names[i] = vgpus[i].name;
+        step.run_directory = run_directory;
+        step.vgpus = names;
+        step.n_vgpus = n_vgpus;
+        (void)spank_get_item(spank, S_JOB_ID, &step.job);
+        (void)spank_get_item(spank, S_JOB_UID, &step.user);
+        sentry_pipe = attendant_start(&step);
+        return sentry_pipe < 0 ? -1 : 0;
+}
+
 /* At the terminal, before anything is asked of nodes. */
 static int check_options(spank_t spank)
 {
@@ -231,6 +251,8 @@ EXPORT int slurm_spank_init_post_opt(spank_t spank, int n_arguments, char **argu
         r = vgpu_client_new(&client, run_directory);
         if (r == 0)
                 r = make_all(spank, client);
+        if (r == 0)
+                r = attend(spank);
         return r < 0 && !problem[0] ? -1 : 0; /* else the tasks fail */
 }
 
@@ -278,5 +300,5 @@ EXPORT int slurm_spank_task_init(spank_t spank, int n_arguments, char **argument
         if (set_environment(spank, vgpus[is_per_task ? task : 0].environment) < 0)
                 return -1;
         (void)signal(SIGTSTP, SIG_IGN);
-        return is_per_task || task == 0 ? attendant_start(run_directory, vgpus[task].name) : 0;
+        return task == 0 ? sentry_start(sentry_pipe) : 0;
 }

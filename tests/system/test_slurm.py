@@ -22,6 +22,7 @@ from wait import PATIENCE, until
 
 PLUGIN = stage.PRIVATE / "slurm" / "openvgpu-slurm.so"
 PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch", "srun", "scancel")
+FREEZER = "/sys/fs/cgroup/freezer"
 SBIN = os.environ["PATH"] + ":/usr/sbin"
 
 CONFIGURATION = """ClusterName=t
@@ -35,7 +36,7 @@ StateSaveLocation={directory}/state
 SlurmdSpoolDir={directory}/spool-%n
 SlurmctldPidFile={directory}/slurmctld.pid
 SlurmdPidFile={directory}/slurmd-%n.pid
-ProctrackType=proctrack/linuxproc
+ProctrackType=proctrack/{tracking}
 TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
@@ -68,8 +69,9 @@ def free_ports(n):
 class Slurm:
     """Controller, munge and a node for each host, all in one folder."""
 
-    def __init__(self, directory, hosts):
+    def __init__(self, directory, hosts, tracking):
         self.directory = directory
+        self.tracking = tracking
         self.nodes = {f"n{i}": host for i, host in enumerate(hosts, 1)}
         self.processes = {}
         os.makedirs(os.path.join(directory, "state"))
@@ -85,7 +87,9 @@ class Slurm:
         os.makedirs(self.path(f"spool-{node}"))
         os.makedirs(self.path(node))
         self.write(f"{node}/slurm.conf", CONFIGURATION.format(
-            directory=self.directory, node=node, host=socket.gethostname().split(".")[0], ports=ports))
+            directory=self.directory, node=node, host=socket.gethostname().split(".")[0], ports=ports,
+            tracking=self.tracking))
+        self.write(f"{node}/cgroup.conf", "CgroupPlugin=cgroup/v1\n")
         self.write(f"{node}/gres.conf", "Name=vgpu Count=4\n")
         self.write(f"{node}/epilog.sh", self.get_epilog(run_directory))
         os.chmod(self.path(f"{node}/epilog.sh"), 0o755)
@@ -169,9 +173,29 @@ class Slurm:
                         self.path(f"{output}.sh")).stdout.strip()
 
 
-def is_stopped(pid):
+def read_stat(pid):
+    """Its state and its parent."""
     with open(f"/proc/{pid}/stat", errors="replace") as stat:
-        return stat.read().rsplit(")", 1)[1].split()[0] == "T"
+        state, parent = stat.read().rsplit(")", 1)[1].split()[:2]
+    return state, int(parent)
+
+
+def is_stopped(pid):
+    return read_stat(pid)[0] == "T"
+
+
+def is_frozen(pid):
+    with open(f"/proc/{pid}/cgroup") as groups:
+        group = re.search(r":freezer:(.*)", groups.read())[1]
+    return pathlib.Path(f"{FREEZER}{group}/freezer.state").read_text().strip() == "FROZEN"
+
+
+def find_sentry(guest):
+    """The process of ours beside it."""
+    stepd = read_stat(guest)[1]
+    children = pathlib.Path(f"/proc/{stepd}/task/{stepd}/children").read_text().split()
+    (sentry,) = [int(pid) for pid in children if pathlib.Path(f"/proc/{pid}/comm").read_text() == "vgpu-sentry\n"]
+    return sentry
 
 
 def missing():
@@ -183,14 +207,15 @@ def missing():
     return ""
 
 
-@unittest.skipIf(missing(), missing())
-class Jobs(case.Case):
+class SlurmCase(case.Case):
+    TRACKING = "linuxproc"
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         cls.second = Host(devices="1xH200:512M").start()
         cls.addClassCleanup(cls.second.close)
-        cls.slurm = Slurm(os.path.join(cls.host.directory, "slurm"), [cls.host, cls.second])
+        cls.slurm = Slurm(os.path.join(cls.host.directory, "slurm"), [cls.host, cls.second], cls.TRACKING)
         cls.addClassCleanup(cls.slurm.stop)
         cls.slurm.start()
 
@@ -229,6 +254,40 @@ class Jobs(case.Case):
     def wait_gone(self, name, host=None):
         until(lambda: name not in (host or self.host).names(), f"{name} to go", context=self.slurm.log)
 
+    def check_preemption(self):
+        job, name = self.train()
+        end = self.slurm.path("end")
+        self.slurm.submit("high", "urgent.out", f"sh -c 'until [ -e {end} ]; do sleep 0.1; done'")
+        self.host.wait_state(name, "suspended")
+        self.assertEqual(self.host.get(name)["frame_buffer_used"], 64 << 20)
+        with open(end, "w"):
+            pass
+        self.host.wait_state(name, "running")
+        self.wait_steps()
+        self.finish(job)
+        self.wait_gone(name)
+
+    def check_slow_leave(self, step, stands_still):
+        """Slurm makes the program stand still in the middle of it."""
+        job, name = self.train()
+        (guest,) = [process["pid"] for process in self.host.get(name)["processes"]]
+        sentry = find_sentry(guest)
+        self.host.arm(f"suspend.{step}", "pause")
+        self.slurm.run("scontrol", "suspend", job)
+        self.host.wait_paused(f"suspend.{step}")
+        until(lambda: stands_still(sentry), "Slurm to let the job stand still", context=self.slurm.log)
+        self.host.remove_pause(f"suspend.{step}")
+        self.host.wait_state(name, "suspended")
+        until(lambda: is_stopped(guest), "the program to stand still again", context=self.slurm.log)
+        self.slurm.run("scontrol", "resume", job)
+        self.wait_steps()
+        self.host.wait_state(name, "running")
+        self.finish(job)
+        self.wait_gone(name)
+
+
+@unittest.skipIf(missing(), missing())
+class Jobs(SlurmCase):
     def test_a_step_has_a_vgpu_of_its_own(self):
         done = self.slurm.run("srun", "--vgpu=64M", stage.GUESTS / "guest-train", "--size", "32M", "--steps", "2")
         self.assertIn("done 2 ok", done.stdout)
@@ -268,39 +327,14 @@ class Jobs(case.Case):
                 self.assertIn("is not a size", done.stderr)
 
     def test_a_job_that_is_preempted_leaves_its_gpu(self):
-        job, name = self.train()
-        end = self.slurm.path("end")
-        self.slurm.submit("high", "urgent.out", f"sh -c 'until [ -e {end} ]; do sleep 0.1; done'")
-        self.host.wait_state(name, "suspended")
-        self.assertEqual(self.host.get(name)["frame_buffer_used"], 64 << 20)
-        with open(end, "w"):
-            pass
-        self.host.wait_state(name, "running")
-        self.wait_steps()
-        self.finish(job)
-        self.wait_gone(name)
+        self.check_preemption()
 
-    def test_a_vgpu_that_leaves_more_slowly_than_slurm_waits_loses_nothing(self):
-        """About two seconds after SIGTSTP, SIGSTOP holds program and attendant in the middle of it."""
-        for step in "reserved", "closed", "exported", "released", "copied", "moved":
+    def test_a_vgpu_that_leaves_more_slowly_than_slurm_waits_leaves_all_the_same(self):
+        for step in "reserved", "closed", "released", "moved":
             with self.subTest(step):
-                self.check_slow_leave(step)
+                self.check_slow_leave(step, is_stopped)
 
-    def check_slow_leave(self, step):
-        job, name = self.train()
-        (guest,) = [process["pid"] for process in self.host.get(name)["processes"]]
-        self.host.arm(f"suspend.{step}", "pause")
-        self.slurm.run("scontrol", "suspend", job)
-        self.host.wait_paused(f"suspend.{step}")
-        until(lambda: is_stopped(guest), "Slurm to stop the program", context=self.slurm.log)
-        self.host.remove_pause(f"suspend.{step}")
-        self.slurm.run("scontrol", "resume", job)
-        self.wait_steps()
-        self.host.wait_state(name, "running")
-        self.finish(job)
-        self.wait_gone(name)
-
-    def test_a_program_that_waits_for_all_its_children_does_not_wait_for_the_attendant(self):
+    def test_a_program_that_waits_for_all_its_children_does_not_wait_for_the_sentry(self):
         for options in ([], ["--vgpu=64M"]):
             done = self.slurm.run("srun", *options, "/usr/bin/python3", "-c", "import os; os.wait()", code=None)
             self.assertNotEqual(done.returncode, 0)
@@ -309,19 +343,34 @@ class Jobs(case.Case):
     def test_the_attendant_waits_for_the_operation_of_somebody_else(self):
         job, name = self.train()
         (guest,) = [process["pid"] for process in self.host.get(name)["processes"]]
-        with open(f"/proc/{guest}/task/{guest}/children") as children:
-            (attendant,) = map(int, children.read().split())
+        sentry = find_sentry(guest)
         self.host.arm("migrate.copied", "pause")
         mover = threading.Thread(target=self.host.vgpu, args=("migrate", name, "--device", 1))
         mover.start()
         try:
             self.host.wait_paused("migrate.copied")
-            os.kill(attendant, signal.SIGTSTP)
+            os.kill(sentry, signal.SIGTSTP)
         finally:
             self.host.remove_pause("migrate.copied")
             mover.join()
         self.host.wait_state(name, "suspended")
-        os.kill(attendant, signal.SIGCONT)
+        os.kill(sentry, signal.SIGCONT)
+        self.host.wait_state(name, "running")
+        self.wait_steps()
+        self.slurm.run("scancel", job)
+        self.wait_gone(name)
+
+    def test_a_job_that_stands_still_without_a_notice_leaves_its_gpu(self):
+        """Slurm may suspend a job before there is a sentry to hear of it."""
+        job, name = self.train()
+        (guest,) = [process["pid"] for process in self.host.get(name)["processes"]]
+        sentry = find_sentry(guest)
+        for pid in guest, sentry:
+            os.kill(pid, signal.SIGSTOP)
+        self.host.wait_state(name, "suspended")
+        until(lambda: is_stopped(guest), "the program to stand still again", context=self.slurm.log)
+        for pid in guest, sentry:
+            os.kill(pid, signal.SIGCONT)
         self.host.wait_state(name, "running")
         self.wait_steps()
         self.slurm.run("scancel", job)
@@ -331,7 +380,6 @@ class Jobs(case.Case):
         job, name = self.train()
         self.slurm.run("scancel", job)
         self.wait_gone(name)
-
 
     def test_tasks_are_in_one_vgpu_or_each_in_its_own(self):
         program = "sh -c 'echo $SLURM_PROCID $OPENVGPU_VGPU; exec {} --size 40M --steps 2'".format(
@@ -343,7 +391,7 @@ class Jobs(case.Case):
                 ranks = dict(re.findall(r"^([01]) ([0-9a-f-]{36})$", done.stdout, re.M))
                 self.assertEqual((len(ranks), len(set(ranks.values()))), (2, n_vgpus), done)
 
-    def test_each_task_has_a_quota_and_an_attendant_of_its_own(self):
+    def test_each_task_has_a_quota_of_its_own_and_leaves_with_all(self):
         self.slurm.write("ranks.sh", f"#!/bin/sh\nexec srun -n2 --overcommit --vgpu=128M --vgpu-per-task -l "
                          f"{stage.GUESTS}/guest-train --pause 20\n")
         job = self.slurm.run("sbatch", "--parsable", "-p", "low", "-o", self.slurm.path("ranks"),
@@ -426,8 +474,7 @@ class Jobs(case.Case):
     def test_a_job_of_a_node_that_fails_begins_anew_on_another(self):
         job, name = self.train("--requeue", partition="both")
         (guest,) = [process["pid"] for process in self.second.get(name)["processes"]]
-        with open(f"/proc/{guest}/stat") as stat:
-            stepd = int(stat.read().rsplit(")", 1)[1].split()[1])
+        stepd = read_stat(guest)[1]
         self.addCleanup(self.bring_back, "n2")
         self.slurm.kill_node("n2")
         for pid in stepd, guest:
@@ -445,6 +492,25 @@ class Jobs(case.Case):
         self.wait_steps()
         self.finish(job)
         self.wait_gone(name)
+
+
+def missing_for_freezing():
+    return missing() or ("" if os.access(f"{FREEZER}/cgroup.procs", os.W_OK) else "needs the freezer of cgroup v1")
+
+
+@unittest.skipIf(missing_for_freezing(), missing_for_freezing())
+class Frozen(SlurmCase):
+    """With control groups, Slurm sends signals to its own children only, and freezes a job where it stopped it."""
+
+    TRACKING = "cgroup"
+
+    def test_a_job_that_is_preempted_leaves_its_gpu(self):
+        self.check_preemption()
+
+    def test_a_vgpu_that_leaves_more_slowly_than_slurm_waits_leaves_all_the_same(self):
+        for step in "closed", "released":
+            with self.subTest(step):
+                self.check_slow_leave(step, is_frozen)
 
 
 if __name__ == "__main__":
