@@ -336,6 +336,16 @@ typedef struct {
         unsigned char reserved[54];
 } CUmemPoolProps;
 
+/* CUmemPool_attribute. */
+#define CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES   1
+#define CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC         2
+#define CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES 3
+#define CU_MEMPOOL_ATTR_RELEASE_THRESHOLD                 4
+#define CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT              5
+#define CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH                 6
+#define CU_MEMPOOL_ATTR_USED_MEM_CURRENT                  7
+#define CU_MEMPOOL_ATTR_USED_MEM_HIGH                     8
+
 typedef struct {
         CUmemPoolProps poolProps;
         const CUmemAccessDesc *accessDescs;

@@ -32,8 +32,9 @@ struct region {
         struct mapping *mapping; /* NULL: on the host, or REGION_FOREIGN */
         struct block *block;     /* NULL: the mapping is its own */
         CUmemoryPool pool;
-        uint64_t id;        /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
-        unsigned int flags; /* of host memory */
+        bool is_being_freed; /* in the order of a stream */
+        uint64_t id;         /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
+        unsigned int flags;  /* of host memory */
         bool has_sync_memops;
         int shared_fd;         /* for those who import it from a pool, or open it; -1: none */
         CUipcMemHandle opened; /* REGION_OPENED, so many times */

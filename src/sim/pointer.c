@@ -22,9 +22,12 @@ static const struct range *get_range(const struct region *region)
         return &region->range;
 }
 
+/* Memory of pools is no context's. */
 static uint64_t get_context(const struct region *region, uint64_t address)
 {
         (void)address;
+        if (region->kind == REGION_POOLED)
+                return 0;
         return (uint64_t)(uintptr_t)region->context;
 }
 

@@ -23,18 +23,7 @@
 #include "sim/memory.h"
 #include "sim/stream.h"
 
-/* CUmemPool_attribute, of API version 13000. */
-enum {
-        REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
-        REUSE_ALLOW_OPPORTUNISTIC,
-        REUSE_ALLOW_INTERNAL_DEPENDENCIES,
-        RELEASE_THRESHOLD,
-        RESERVED_CURRENT,
-        RESERVED_HIGH,
-        USED_CURRENT,
-        USED_HIGH,
-        ATTRIBUTES_END,
-};
+#define ATTRIBUTES_END (CU_MEMPOOL_ATTR_USED_MEM_HIGH + 1)
 
 struct CUmemPoolHandle_st {
         struct object object;
@@ -51,9 +40,9 @@ static CUmemoryPool new_pool(CUdevice device)
         if (!pool)
                 return NULL;
         pool->device = device;
-        pool->attribute[REUSE_FOLLOW_EVENT_DEPENDENCIES] = 1;
-        pool->attribute[REUSE_ALLOW_OPPORTUNISTIC] = 1;
-        pool->attribute[REUSE_ALLOW_INTERNAL_DEPENDENCIES] = 1;
+        pool->attribute[CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES] = 1;
+        pool->attribute[CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC] = 1;
+        pool->attribute[CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES] = 1;
         object_add(&pool->object, OBJECT_POOL);
         return pool;
 }
@@ -95,8 +84,9 @@ static void note_high(CUmemoryPool pool)
 {
         uint64_t used = count_used(pool);
 
-        if (used > pool->attribute[USED_HIGH])
-                pool->attribute[USED_HIGH] = pool->attribute[RESERVED_HIGH] = used;
+        if (used > pool->attribute[CU_MEMPOOL_ATTR_USED_MEM_HIGH])
+                pool->attribute[CU_MEMPOOL_ATTR_USED_MEM_HIGH] =
+                        pool->attribute[CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH] = used;
 }
 
 static CUresult allocate_in_capture(CUdeviceptr *pointer, size_t size, CUstream stream)
@@ -173,12 +163,14 @@ CUresult sim_cuMemFreeAsync(CUdeviceptr pointer, CUstream handle)
                 memory_release(region); /* it is the caller's to see that nothing uses it */
                 return CUDA_SUCCESS;
         }
-        if (!region || region->kind != REGION_POOLED || region->range.address != pointer)
+        if (!region || region->kind != REGION_POOLED || region->range.address != pointer ||
+            region->is_being_freed)
                 return CUDA_ERROR_INVALID_VALUE;
         work = work_new(WORK_FREE);
         if (!work)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         work->free.address = pointer;
+        region->is_being_freed = true;
         return stream_submit_locked(stream, work);
 }
 
@@ -255,7 +247,7 @@ CUresult sim_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 
 static size_t size_of(int attribute)
 {
-        return attribute < RELEASE_THRESHOLD ? sizeof(int) : sizeof(uint64_t);
+        return attribute < CU_MEMPOOL_ATTR_RELEASE_THRESHOLD ? sizeof(int) : sizeof(uint64_t);
 }
 
 CUresult sim_cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value)
@@ -263,8 +255,8 @@ CUresult sim_cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value
         PROCESS_LOCKED();
 
         if (!object_find(pool, OBJECT_POOL) || !value || attribute < 1 ||
-            attribute >= ATTRIBUTES_END || attribute == RESERVED_CURRENT ||
-            attribute == USED_CURRENT)
+            attribute >= ATTRIBUTES_END || attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT ||
+            attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
                 return CUDA_ERROR_INVALID_VALUE;
         pool->attribute[attribute] = 0;
         memcpy(&pool->attribute[attribute], value, size_of(attribute));
@@ -278,7 +270,8 @@ CUresult sim_cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value
         if (!object_find(pool, OBJECT_POOL) || !value || attribute < 1 ||
             attribute >= ATTRIBUTES_END)
                 return CUDA_ERROR_INVALID_VALUE;
-        pool->attribute[RESERVED_CURRENT] = pool->attribute[USED_CURRENT] = count_used(pool);
+        pool->attribute[CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT] =
+                pool->attribute[CU_MEMPOOL_ATTR_USED_MEM_CURRENT] = count_used(pool);
         memcpy(value, &pool->attribute[attribute], size_of(attribute));
         return CUDA_SUCCESS;
 }
