@@ -10,7 +10,7 @@ import re
 import sys
 from typing import NamedTuple
 
-GATE_WORDS = ("forward", "submit", "launch", "wait", "own", "hide")
+GATE_WORDS = ("forward", "submit", "launch", "wait", "waited", "own", "hide")
 SIM_WORDS = ("own", "early", "control", "refuse")
 
 

@@ -120,10 +120,12 @@ CUDA_API CUresult cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t n,
 CUDA_API CUresult cuStreamCreate(CUstream *stream, unsigned int flags);
 CUDA_API CUresult cuStreamDestroy_v2(CUstream stream);
 CUDA_API CUresult cuStreamSynchronize(CUstream stream);
+CUDA_API CUresult cuStreamSynchronize_ptsz(CUstream stream);
 CUDA_API CUresult cuStreamQuery(CUstream stream);
 CUDA_API CUresult cuEventCreate(CUevent *event, unsigned int flags);
 CUDA_API CUresult cuEventDestroy_v2(CUevent event);
 CUDA_API CUresult cuEventRecord(CUevent event, CUstream stream);
+CUDA_API CUresult cuEventRecord_ptsz(CUevent event, CUstream stream);
 CUDA_API CUresult cuEventSynchronize(CUevent event);
 CUDA_API CUresult cuEventQuery(CUevent event);
 CUDA_API CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end);
@@ -275,6 +277,7 @@ CUDA_API CUresult cuStreamSetAttribute(CUstream stream, int attribute,
                                        const CUlaunchAttributeValue *value);
 CUDA_API CUresult cuStreamCopyAttributes(CUstream to, CUstream from);
 CUDA_API CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
+CUDA_API CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags);
 CUDA_API CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *data,
                                       unsigned int flags);
 CUDA_API CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags);

@@ -11,6 +11,7 @@
 #include "gate/entry.h"
 #include "gate/graph.h"
 #include "gate/idle-lock.h"
+#include "gate/pool.h"
 
 /* More captures at once than this are not believed; the rest is counted as ended. */
 #define CAPTURES_MAX 1024
@@ -266,6 +267,7 @@ static CUresult destroy(CUresult (*call)(CUstream stream), CUstream stream)
         bool was_capturing;
         CUresult result;
 
+        pool_drop_stream(stream);
         if (!capture_is_active())
                 return call(stream);
         idle_hold();

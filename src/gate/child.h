@@ -21,6 +21,7 @@
         X(channel)       \
         X(join)          \
         X(quota)         \
+        X(pool)          \
         X(memory)        \
         X(holding)       \
         X(graph)         \

@@ -27,6 +27,7 @@ static const char *const names[ENTRY_COUNT] = {
 #define OURS_submit(name)  NULL
 #define OURS_launch(name)  NULL
 #define OURS_wait(name)    NULL
+#define OURS_waited(name)  (entry_function)(our_##name)
 #define OURS_own(name)     (entry_function)(our_##name)
 static const entry_function ours[ENTRY_COUNT] = {
 #define GATE_ENTRY(name, kind) OURS_##kind(name),

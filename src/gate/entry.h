@@ -44,13 +44,14 @@ void stub_marked(void);
 /* DRIVER(cuInit)(0): the driver's own function, typed by its declaration. */
 #define DRIVER(name) ((__typeof__(&name))entry_real[ENTRY_##name])
 
-/* Our wrappers, which the table calls "own". */
+/* Our wrappers, which the table calls "own" or "waited". */
 #define ENTRY_DECLARE_forward(name)
 #define ENTRY_DECLARE_submit(name)
 #define ENTRY_DECLARE_launch(name)
 #define ENTRY_DECLARE_wait(name)
-#define ENTRY_DECLARE_own(name) extern __typeof__(name) our_##name;
-#define GATE_ENTRY(name, kind)  ENTRY_DECLARE_##kind(name)
+#define ENTRY_DECLARE_waited(name) extern __typeof__(name) our_##name;
+#define ENTRY_DECLARE_own(name)    extern __typeof__(name) our_##name;
+#define GATE_ENTRY(name, kind)     ENTRY_DECLARE_##kind(name)
 #include "gate-entries.inc"
 #undef GATE_ENTRY
 

@@ -14,6 +14,7 @@
 #include "gate/idle.h"
 #include "gate/memory.h"
 #include "gate/peer.h"
+#include "gate/pool.h"
 #include "gate/quota.h"
 
 /* What a context takes: more than most do, of devices that have as much. */
@@ -113,11 +114,22 @@ CUresult our_cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags
         return created(result, &want, result == CUDA_SUCCESS ? *context : NULL);
 }
 
-/* The driver frees what was allocated in a context when that ends; so do we. */
+static CUresult is_there(CUcontext context)
+{
+        (void)context;
+        return CUDA_ERROR_NOT_FOUND; /* what we look for is that there is none */
+}
+
+/*
+ * The driver frees what was allocated in a context when that ends; so do we. Memory of pools is no
+ * context's, and goes with the last.
+ */
 static void drop(CUcontext context)
 {
         memory_drop_context(context);
         holding_drop_context(context);
+        if (context_each(is_there) == CUDA_SUCCESS)
+                pool_drop_all();
 }
 
 /* Called with idle_hold(), so that nobody asks the driver about the context meanwhile. */
@@ -127,6 +139,7 @@ static CUresult destroyed(CUresult result, CUcontext context)
                 context_remove(context);
                 capture_drop_context(context);
                 idle_drop_context(context);
+                pool_drop_context(context);
         }
         idle_release();
         if (result == CUDA_SUCCESS)
@@ -220,6 +233,7 @@ static CUresult released(CUresult result, CUdevice device)
         if (context) {
                 capture_drop_context(context);
                 idle_drop_context(context);
+                pool_drop_context(context);
         }
         idle_release();
         if (context)

@@ -9,6 +9,7 @@
 #include "gate/mapping.h"
 #include "gate/memory.h"
 #include "gate/peer.h"
+#include "gate/pool.h"
 #include "gate/quota.h"
 #include "gate/settings.h"
 
@@ -99,7 +100,9 @@ CUresult our_cuMemFree_v2(CUdeviceptr pointer)
 {
         CUresult result;
 
-        return memory_free(pointer, &result) ? result : hook_free_of_driver(pointer);
+        if (pool_free(pointer, NULL, &result) || memory_free(pointer, &result))
+                return result;
+        return hook_free_of_driver(pointer);
 }
 
 CUresult our_cuMemGetInfo_v2(size_t *free_bytes, size_t *total)

@@ -4,7 +4,7 @@
  * application must see the ordinary allocation that it made.
  *
  * Changed are those answers that measurably differ (driver 580): the context, the range, the
- * handle types, the id of the buffer, which must be a small allocation's own, and that legacy IPC is
+ * handle types, the pool, the id of the buffer, which must be a small allocation's own, and that legacy IPC is
  * possible (hook-ipc.c). The rest is the driver's.
  */
 #include <string.h>
@@ -13,20 +13,30 @@
 #include "gate/holding.h"
 #include "gate/hook.h"
 #include "gate/memory.h"
+#include "gate/pool.h"
 #include "gate/quota.h"
 #include "gate/vmm.h"
 #include "wire/gate.h"
 
 static bool find(CUdeviceptr pointer, struct memory_info *ret_info)
 {
-        return memory_find(pointer, ret_info) || hook_find_opened(pointer, ret_info);
+        return memory_find(pointer, ret_info) || pool_find(pointer, ret_info) ||
+               hook_find_opened(pointer, ret_info);
+}
+
+/* In our memory, but in no allocation. */
+static bool is_nowhere(CUdeviceptr pointer)
+{
+        struct memory_info info;
+
+        return memory_is_unallocated(pointer) && !pool_find(pointer, &info);
 }
 
 CUresult our_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
 {
         struct memory_info info;
 
-        if (memory_is_unallocated(pointer))
+        if (is_nowhere(pointer))
                 return CUDA_ERROR_NOT_FOUND;
         if (!find(pointer, &info))
                 return DRIVER(cuMemGetAddressRange_v2)(base, size, pointer);
@@ -43,7 +53,7 @@ static void correct(void *data, CUpointer_attribute attribute, const struct memo
         const uint64_t size = info->size;
         const unsigned long long no_handle_types = 0;
         const unsigned long long buffer_id = info->buffer_id;
-        const bool is_ipc_capable = info->buffer_id != 0;
+        const bool is_ipc_capable = info->buffer_id != 0 && !info->pool;
 
         switch (attribute) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -54,6 +64,9 @@ static void correct(void *data, CUpointer_attribute attribute, const struct memo
                 break;
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
                 memcpy(data, &size, sizeof(size));
+                break;
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+                memcpy(data, &info->pool, sizeof(info->pool));
                 break;
         case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
                 memcpy(data, &no_handle_types, sizeof(no_handle_types));
@@ -76,7 +89,7 @@ CUresult our_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CU
         struct memory_info info;
         CUresult result;
 
-        if (memory_is_unallocated(pointer))
+        if (is_nowhere(pointer))
                 return CUDA_ERROR_INVALID_VALUE;
         result = DRIVER(cuPointerGetAttribute)(data, attribute, pointer);
         if (result == CUDA_SUCCESS && find(pointer, &info))
@@ -92,7 +105,7 @@ CUresult our_cuPointerGetAttributes(unsigned int n, CUpointer_attribute *attribu
         struct memory_info info;
         CUresult result;
 
-        if (memory_is_unallocated(pointer))
+        if (is_nowhere(pointer))
                 return DRIVER(cuPointerGetAttributes)(n, attributes, data, nowhere);
         result = DRIVER(cuPointerGetAttributes)(n, attributes, data, pointer);
         if (result == CUDA_SUCCESS && find(pointer, &info))

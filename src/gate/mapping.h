@@ -27,6 +27,7 @@
 #include "wire/gate.h"
 
 struct physical;
+struct stock_chunk;
 
 struct mapping {
         CUdeviceptr address;
@@ -49,7 +50,8 @@ struct mapping {
         uint8_t name[GATE_NAME_SIZE];
         struct physical
                 *physical; /* NULL, or what the application has made, mapped where it says: vmm.h */
-        uint64_t buffer_id; /* changes with the memory: caches of registrations go by it */
+        uint64_t buffer_id;        /* changes with the memory: caches of registrations go by it */
+        struct stock_chunk *chunk; /* NULL, or what a pool has of it */
         struct block *block;
         struct mapping *next_block; /* in memory.c's list of blocks */
 };

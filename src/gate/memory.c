@@ -12,7 +12,9 @@
 #include "gate/entry.h"
 #include "gate/peer.h"
 #include "gate/physical.h"
+#include "gate/pool.h"
 #include "gate/quota.h"
+#include "gate/stock.h"
 #include "gate/ticket.h"
 #include "wire/gate.h"
 
@@ -206,7 +208,21 @@ static bool spares_discard(CUcontext context)
         }
 }
 
-/* What lies idle in empty blocks is used before memory runs out, and that before others leave for it. */
+/* What lies idle in empty blocks and in pools is used before memory runs out. */
+static CUresult mapping_make_of_idle(struct mapping **ret_mapping, CUcontext context,
+                                     CUdevice device, uint64_t size, struct physical *physical)
+{
+        CUresult result = mapping_make(ret_mapping, context, device, size, physical);
+        bool any = false;
+
+        if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+                any = spares_discard(context);
+                any |= pool_reclaim(false);
+        }
+        return any ? mapping_make(ret_mapping, context, device, size, physical) : result;
+}
+
+/* So is what streams are about to free; all that before others leave for it. */
 static CUresult mapping_make_patiently(struct mapping **ret_mapping, CUcontext context,
                                        CUdevice device, uint64_t size, struct physical *physical)
 {
@@ -214,8 +230,8 @@ static CUresult mapping_make_patiently(struct mapping **ret_mapping, CUcontext c
         CUresult result;
 
         do {
-                result = mapping_make(ret_mapping, context, device, size, physical);
-                if (result == CUDA_ERROR_OUT_OF_MEMORY && spares_discard(context))
+                result = mapping_make_of_idle(ret_mapping, context, device, size, physical);
+                if (result == CUDA_ERROR_OUT_OF_MEMORY && pool_reclaim(true))
                         result = mapping_make(ret_mapping, context, device, size, physical);
         } while (result == CUDA_ERROR_OUT_OF_MEMORY && quota_wait_for_room(&want));
         quota_end_wait(&want);
@@ -445,6 +461,8 @@ bool memory_register(CUdeviceptr address, uint64_t size)
                         quota_count_holds(GATE_HOLDS_REGISTERED, 1);
                 mapping->is_registered = true;
                 pin_locked(mapping);
+                if (mapping->chunk)
+                        stock_hurry(mapping->chunk);
         }
         pthread_mutex_unlock(&memory.lock);
         return any;
@@ -555,10 +573,38 @@ CUresult memory_create_physical(struct physical *physical, CUdevice device, uint
         return mapping_make_patiently(&physical->mapping, NULL, device, size, physical);
 }
 
-void memory_end_physical(struct mapping *mapping)
+void memory_end(struct mapping *mapping)
 {
         if (discard(mapping) != CUDA_SUCCESS)
                 give_up(mapping);
+}
+
+/* Chunks of pools. */
+
+CUresult memory_create_chunk(struct mapping **ret_mapping, CUdevice device, uint64_t size,
+                             bool is_patient)
+{
+        return is_patient ? mapping_make_patiently(ret_mapping, NULL, device, size, NULL)
+                          : mapping_make_of_idle(ret_mapping, NULL, device, size, NULL);
+}
+
+void memory_set_chunk(struct mapping *mapping, struct stock_chunk *chunk)
+{
+        pthread_mutex_lock(&memory.lock);
+        mapping->chunk = chunk;
+        pthread_mutex_unlock(&memory.lock);
+}
+
+struct stock_chunk *memory_chunk_at(CUdeviceptr address)
+{
+        const struct mapping *mapping;
+        struct stock_chunk *chunk;
+
+        pthread_mutex_lock(&memory.lock);
+        mapping = mapping_table_find(address);
+        chunk = mapping ? mapping->chunk : NULL;
+        pthread_mutex_unlock(&memory.lock);
+        return chunk;
 }
 
 void memory_pin(struct mapping *mapping)

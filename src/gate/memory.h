@@ -34,6 +34,7 @@ struct memory_info {
         uint64_t size;     /* as the application asked */
         CUcontext context;
         uint64_t buffer_id;
+        CUmemoryPool pool; /* or NULL */
 };
 
 /* memory_find() - find the allocation that has @address. False: none of ours has it. */
@@ -70,11 +71,22 @@ struct mapping *memory_movable_find(CUdeviceptr address);
 
 /*
  * memory_create_physical() - the memory of @physical, which the application makes and maps itself. It is
- * charged. memory_end_physical(): nobody has it any more. memory_pin(): it can be moved no longer.
+ * charged. memory_end(): nobody has it any more. memory_pin(): it can be moved no longer.
  */
 CUresult memory_create_physical(struct physical *physical, CUdevice device, uint64_t size);
-void memory_end_physical(struct mapping *mapping);
+void memory_end(struct mapping *mapping);
 void memory_pin(struct mapping *mapping);
+
+/*
+ * memory_create_chunk() - memory for a pool, mapped; memory_end() ends it. @is_patient: wait until streams have
+ * freed theirs, and others have left. memory_set_chunk() - which chunk of the pool's stock it is, or NULL, for
+ * memory_chunk_at().
+ */
+struct stock_chunk;
+CUresult memory_create_chunk(struct mapping **ret_mapping, CUdevice device, uint64_t size,
+                             bool is_patient);
+void memory_set_chunk(struct mapping *mapping, struct stock_chunk *chunk);
+struct stock_chunk *memory_chunk_at(CUdeviceptr address);
 
 /*
  * Names of what is exported (ticket.h). memory_name() - the name of @mapping, which gets one now if it

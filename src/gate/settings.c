@@ -15,11 +15,18 @@ static void copy(char *to, const char *name)
                 memcpy(to, value, strlen(value) + 1);
 }
 
+static bool is_set(const char *name)
+{
+        const char *value = getenv(name);
+
+        return value && value[0] == '1';
+}
+
 void settings_read(void)
 {
-        const char *native = getenv("OPENVGPU_NATIVE_IPC");
 
         copy(settings.driver, "OPENVGPU_DRIVER");
         copy(settings.log, "OPENVGPU_GATE_LOG");
-        settings.is_native = native && native[0] == '1';
+        settings.is_native = is_set("OPENVGPU_NATIVE_IPC");
+        settings.has_native_pools = is_set("OPENVGPU_NATIVE_POOLS");
 }

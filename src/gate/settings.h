@@ -16,6 +16,7 @@ struct settings {
         char driver[PATHS_MAX]; /* OPENVGPU_DRIVER: the file; "" if it does not say */
         char log[PATHS_MAX];    /* OPENVGPU_GATE_LOG: a file for the gate's log, or "" */
         bool is_native;         /* OPENVGPU_NATIVE_IPC=1: all allocations are the driver's own */
+        bool has_native_pools;  /* OPENVGPU_NATIVE_POOLS=1: those of pools are */
 };
 
 extern struct settings settings;

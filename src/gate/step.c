@@ -16,6 +16,7 @@
 #define IS_LAUNCH_submit  0
 #define IS_LAUNCH_launch  1
 #define IS_LAUNCH_wait    0
+#define IS_LAUNCH_waited  0
 #define IS_LAUNCH_own     0
 static const uint8_t is_launch[ENTRY_COUNT] = {
 #define GATE_ENTRY(name, kind) IS_LAUNCH_##kind,

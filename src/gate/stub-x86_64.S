@@ -74,6 +74,8 @@
 .endm
 .macro watch_wait
 .endm
+.macro watch_waited
+.endm
 .macro watched_submit
 7:      movl    $(entry + ENTRY_WATCHED), %r11d
         jmp     stub_unusual
@@ -87,6 +89,8 @@
 .endm
 .macro watched_wait
 .endm
+.macro watched_waited
+.endm
 
 .macro count_forward
 .endm
@@ -98,6 +102,8 @@
         incl    CALLER_LAUNCHES(%r11)
 .endm
 .macro count_wait
+.endm
+.macro count_waited
 .endm
 
 /* What is counted reaches the instance page in batches, and whenever the thread waits anyway. */
@@ -114,6 +120,9 @@
 .macro flush_wait
         cmpl    $0, CALLER_LAUNCHES(%r11)
         jne     8f
+.endm
+.macro flush_waited
+        flush_wait
 .endm
 
         .set    entry, 0

@@ -307,6 +307,7 @@ FAKE_TEST(test_a_dma_buf_is_held_until_its_memory_is_freed)
         take_dma_buf(pooled + MIB);
         check(slot->holds == GATE_HOLDS_REGISTERED);
         check(cuMemFreeAsync(pooled, NULL) == CUDA_SUCCESS);
+        check(cuStreamSynchronize(NULL) == CUDA_SUCCESS);
         check(slot->holds == 0);
         check(cuMemFree_v2(third) == CUDA_SUCCESS);
 }

@@ -80,7 +80,7 @@ static void untrack_locked(struct physical *physical)
 static void end(struct physical *physical)
 {
         if (physical->mapping)
-                memory_end_physical(physical->mapping);
+                memory_end(physical->mapping);
         if (physical->import && !physical->import->is_away)
                 (void)DRIVER(cuMemRelease)(physical->import->real);
         if (physical->import && !physical->import->is_lost &&

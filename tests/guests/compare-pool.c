@@ -35,6 +35,85 @@ static void ordered(void)
         CALL(cuMemAllocFromPoolAsync, "no pool", &pointer, SIZE, NULL, stream);
 }
 
+static void say_attributes(const char *when, CUmemoryPool pool)
+{
+        uint64_t used = 0, used_high = 0, reserved = 0, threshold = 0;
+
+        CALL(cuMemPoolGetAttribute, when, pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
+        CALL(cuMemPoolGetAttribute, when, pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &used_high);
+        CALL(cuMemPoolGetAttribute, when, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
+        CALL(cuMemPoolGetAttribute, when, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
+        SAY("%s: used %lu, at most %lu, enough is reserved: %d, threshold %lu", when,
+            (unsigned long)used, (unsigned long)used_high, reserved >= used,
+            (unsigned long)threshold);
+}
+
+static void say_pointer(const char *when, CUdeviceptr pointer, CUmemoryPool pool)
+{
+        CUmemoryPool of = NULL;
+        CUcontext context = NULL;
+        CUdeviceptr start = 0;
+        size_t size = 0;
+
+        CALL(cuPointerGetAttribute, when, &of, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, pointer);
+        CALL(cuPointerGetAttribute, when, &context, CU_POINTER_ATTRIBUTE_CONTEXT, pointer);
+        SAY("%s: of the pool %d, of a context %d", when, of == pool, context != NULL);
+        CALL(cuMemGetAddressRange_v2, when, &start, &size, pointer);
+        SAY("%s: %lu behind its start, of %lu", when, (unsigned long)(pointer - start),
+            (unsigned long)size);
+}
+
+/* A pool that cannot be shared: of such a one the gate gives memory itself. */
+static void own(void)
+{
+        uint64_t threshold = 64 << 20, reserved = 1, nothing = 0;
+        CUdeviceptr pointer, small;
+        CUmemPoolProps props;
+        CUmemoryPool pool, current = NULL;
+        CUstream stream;
+        int off = 0;
+
+        compare_start();
+        must(DRIVER(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING));
+        memset(&props, 0, sizeof(props));
+        props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+        props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        must(CALL(cuMemPoolCreate, "own", &pool, &props));
+        CALL(cuMemPoolCreate, "to nowhere", NULL, &props);
+        CALL(cuMemPoolSetAttribute, "threshold", pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+             &threshold);
+        CALL(cuMemPoolSetAttribute, "reuse", pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &off);
+        CALL(cuMemPoolSetAttribute, "what cannot be", pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
+             &threshold);
+        CALL(cuDeviceSetMemPool, "own", 0, pool);
+        CALL(cuDeviceGetMemPool, "own", &current, 0);
+        SAY("it is the current one: %d", current == pool);
+        must(CALL(cuMemAllocAsync, "from the current one", &pointer, 2 * SIZE, stream));
+        must(CALL(cuMemAllocFromPoolAsync, "own", &small, 1024, pool, stream));
+        say_attributes("allocated", pool);
+        say_pointer("large", pointer + SIZE, pool);
+        say_pointer("small", small, pool);
+        CALL(cuMemFreeAsync, "not its start", pointer + 512, stream);
+        CALL(cuMemFreeAsync, "own", pointer, stream);
+        CALL(cuMemFreeAsync, "again", pointer, stream);
+        CALL(cuMemFree_v2, "own", small);
+        CALL(cuStreamSynchronize, "after the free", stream);
+        say_attributes("freed", pool);
+        CALL(cuMemPoolSetAttribute, "most", pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &nothing);
+        say_attributes("reset", pool);
+        CALL(cuMemPoolTrimTo, "own", pool, 0);
+        CALL(cuMemPoolGetAttribute, "trimmed", pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+             &reserved);
+        SAY("reserved after that: %lu", (unsigned long)reserved);
+        must(CALL(cuMemAllocFromPoolAsync, "to be left", &pointer, SIZE, pool, stream));
+        CALL(cuMemPoolDestroy, "the current one", pool);
+        CALL(cuDeviceGetMemPool, "after its end", &current, 0);
+        must(DRIVER(cuDeviceGetDefaultMemPool)(&pool, 0));
+        SAY("the default one is current: %d", current == pool);
+        CALL(cuStreamSynchronize_ptsz, "the thread's", NULL);
+        CALL(cuCtxSynchronize, "all");
+}
+
 static void shared(void)
 {
         CUmemPoolProps props;
@@ -142,6 +221,6 @@ static void captured(void)
 }
 
 const struct compare_case compare_pool[] = {
-        { "ordered", ordered },   { "shared", shared }, { "graphs", graphs },
-        { "captured", captured }, { NULL, NULL },
+        { "ordered", ordered }, { "own", own },           { "shared", shared },
+        { "graphs", graphs },   { "captured", captured }, { NULL, NULL },
 };

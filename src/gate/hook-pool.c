@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory pools, allocations in the order of streams, and the waits after which pools give memory back.
+ *
+ * What pool.h cannot do is the driver's: counted with the bytes that were asked for, while the application
+ * holds them (what the driver's pool keeps beyond that is its cache). What is captured is the graph's: see
+ * graph.h.
+ */
+#include <string.h>
+
+#include "gate/capture.h"
+#include "gate/entry.h"
+#include "gate/graph.h"
+#include "gate/holding.h"
+#include "gate/memory.h"
+#include "gate/pool.h"
+#include "wire/gate.h"
+
+static uint64_t key_of(const void *handle)
+{
+        return (uint64_t)(uintptr_t)handle;
+}
+
+/* Before a stream-ordered allocation, and after it: a captured one is a node of a graph. */
+struct ordered {
+        CUgraph graph; /* or NULL */
+        struct graph_memory *memory;
+        struct holding *holding;
+};
+
+static bool ordered_begin(struct ordered *ret, size_t size, CUstream stream, bool is_per_thread)
+{
+        *ret = (struct ordered){ .graph = NULL };
+        if (capture_is_active() && graph_capture_find(stream, is_per_thread, &ret->graph))
+                ret->memory = graph_memory_new(size);
+        else
+                ret->holding = holding_new(HOLDING_POINTER, size, 0);
+        return ret->memory || ret->holding;
+}
+
+static CUresult ordered_keep(const struct ordered *ordered, CUresult result,
+                             const CUdeviceptr *pointer)
+{
+        return ordered->memory ? graph_memory_keep(ordered->memory, result, ordered->graph)
+                               : holding_keep(ordered->holding, result, *pointer);
+}
+
+/* The stream-ordered calls come in two forms that differ in what stream 0 means. */
+static CUresult allocate_async(__typeof__(&cuMemAllocAsync) real, bool is_per_thread,
+                               CUdeviceptr *pointer, size_t size, CUstream stream)
+{
+        struct ordered ordered;
+        CUresult result;
+
+        if (!pointer)
+                return real(pointer, size, stream);
+        if (pool_allocate(pointer, size, NULL, (struct pool_stream){ stream, is_per_thread },
+                          &result))
+                return result;
+        if (!ordered_begin(&ordered, size, stream, is_per_thread))
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        return ordered_keep(&ordered, real(pointer, size, stream), pointer);
+}
+
+CUresult our_cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstream stream)
+{
+        return allocate_async(DRIVER(cuMemAllocAsync), false, pointer, size, stream);
+}
+
+CUresult our_cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t size, CUstream stream)
+{
+        return allocate_async(DRIVER(cuMemAllocAsync_ptsz), true, pointer, size, stream);
+}
+
+static CUresult allocate_from_pool(__typeof__(&cuMemAllocFromPoolAsync) real, bool is_per_thread,
+                                   CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
+                                   CUstream stream)
+{
+        struct ordered ordered;
+        CUresult result;
+
+        if (!pointer || !pool)
+                return real(pointer, size, pool, stream);
+        if (pool_allocate(pointer, size, pool, (struct pool_stream){ stream, is_per_thread },
+                          &result))
+                return result;
+        if (!ordered_begin(&ordered, size, stream, is_per_thread))
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        return ordered_keep(&ordered, real(pointer, size, pool, stream), pointer);
+}
+
+CUresult our_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
+                                     CUstream stream)
+{
+        return allocate_from_pool(DRIVER(cuMemAllocFromPoolAsync), false, pointer, size, pool,
+                                  stream);
+}
+
+CUresult our_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
+                                          CUstream stream)
+{
+        return allocate_from_pool(DRIVER(cuMemAllocFromPoolAsync_ptsz), true, pointer, size, pool,
+                                  stream);
+}
+
+/* Memory of ours may be freed this way as well; to have waited for more than the stream is allowed. */
+static CUresult free_async(__typeof__(&cuMemFreeAsync) real, bool is_per_thread,
+                           CUdeviceptr pointer, CUstream stream)
+{
+        const struct pool_stream order = { stream, is_per_thread };
+        struct holding *holding;
+        CUresult result;
+
+        if (pool_free(pointer, &order, &result) || memory_free(pointer, &result))
+                return result;
+        holding = holding_take(HOLDING_POINTER, pointer);
+        return holding_settle(holding, real(pointer, stream));
+}
+
+CUresult our_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
+{
+        return free_async(DRIVER(cuMemFreeAsync), false, pointer, stream);
+}
+
+CUresult our_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
+{
+        return free_async(DRIVER(cuMemFreeAsync_ptsz), true, pointer, stream);
+}
+
+/* Not charged: its owner pays. But it keeps the driver from restoring this process. */
+static CUresult imported(enum holding_kind kind, CUresult result, uint64_t key)
+{
+        struct holding *holding =
+                result == CUDA_SUCCESS ? holding_new(kind, 0, GATE_HOLDS_IMPORTED) : NULL;
+
+        return holding ? holding_keep(holding, result, key) : result;
+}
+
+CUresult our_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, int type,
+                                                unsigned long long flags)
+{
+        CUresult result = DRIVER(cuMemPoolImportFromShareableHandle)(pool, handle, type, flags);
+
+        return imported(HOLDING_POOL, result, result == CUDA_SUCCESS ? key_of(*pool) : 0);
+}
+
+CUresult our_cuMemPoolDestroy(CUmemoryPool pool)
+{
+        struct holding *holding = holding_take(HOLDING_POOL, key_of(pool));
+
+        pool_ends(pool);
+        return holding_settle(holding, DRIVER(cuMemPoolDestroy)(pool));
+}
+
+/* Outlives the pool; freed as any other memory. */
+CUresult our_cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool,
+                                    CUmemPoolPtrExportData *data)
+{
+        CUresult result = DRIVER(cuMemPoolImportPointer)(pointer, pool, data);
+
+        return imported(HOLDING_POINTER, result, result == CUDA_SUCCESS ? *pointer : 0);
+}
+
+CUresult our_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
+{
+        CUresult result = DRIVER(cuMemPoolCreate)(pool, props);
+
+        if (result == CUDA_SUCCESS)
+                pool_created(*pool, props);
+        return result;
+}
+
+CUresult our_cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value)
+{
+        CUresult result = DRIVER(cuMemPoolSetAttribute)(pool, attribute, value);
+
+        if (result == CUDA_SUCCESS)
+                pool_note_attribute(pool, attribute, value);
+        return result;
+}
+
+/* The driver's pool has what was captured; the application sees one. */
+CUresult our_cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value)
+{
+        CUresult result = DRIVER(cuMemPoolGetAttribute)(pool, attribute, value);
+        uint64_t ours = result == CUDA_SUCCESS ? pool_get_attribute(pool, attribute) : 0;
+        uint64_t sum;
+
+        if (ours == 0)
+                return result;
+        memcpy(&sum, value, sizeof(sum));
+        sum += ours;
+        memcpy(value, &sum, sizeof(sum));
+        return CUDA_SUCCESS;
+}
+
+CUresult our_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
+{
+        CUresult result = DRIVER(cuMemPoolTrimTo)(pool, keep);
+
+        if (result == CUDA_SUCCESS)
+                pool_trim(pool, keep);
+        return result;
+}
+
+static CUresult waited(CUresult result)
+{
+        if (result == CUDA_SUCCESS)
+                pool_give_back();
+        return result;
+}
+
+CUresult our_cuCtxSynchronize(void)
+{
+        return waited(DRIVER(cuCtxSynchronize)());
+}
+
+CUresult our_cuCtxSynchronize_v2(CUcontext context)
+{
+        return waited(DRIVER(cuCtxSynchronize_v2)(context));
+}
+
+CUresult our_cuStreamSynchronize(CUstream stream)
+{
+        return waited(DRIVER(cuStreamSynchronize)(stream));
+}
+
+CUresult our_cuStreamSynchronize_ptsz(CUstream stream)
+{
+        return waited(DRIVER(cuStreamSynchronize_ptsz)(stream));
+}
+
+CUresult our_cuEventSynchronize(CUevent event)
+{
+        return waited(DRIVER(cuEventSynchronize)(event));
+}

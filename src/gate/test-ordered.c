@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory of pools, in the order of streams: as the driver's, but it can be moved. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/size.h"
+#include "base/test.h"
+#include "gate/fake-guest.h"
+
+static struct instance_page *page;
+
+static uint64_t movable(void)
+{
+        return page->slot[FAKE_SLOT].used[INSTANCE_PAGE_MOVABLE];
+}
+
+static uint64_t fixed(void)
+{
+        return page->slot[FAKE_SLOT].used[INSTANCE_PAGE_FIXED];
+}
+
+static CUstream new_stream(void)
+{
+        CUstream stream;
+
+        check(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+        return stream;
+}
+
+/* A stream that does not go on until it is told to. */
+static atomic_bool is_held;
+
+static void hold(void *unused)
+{
+        (void)unused;
+        while (atomic_load(&is_held))
+                usleep(100);
+}
+
+static void hold_stream(CUstream stream)
+{
+        atomic_store(&is_held, true);
+        check(cuLaunchHostFunc(stream, hold, NULL) == CUDA_SUCCESS);
+}
+
+static void let_go(CUstream stream)
+{
+        atomic_store(&is_held, false);
+        check(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+}
+
+static CUdeviceptr allocate(size_t size, CUstream stream)
+{
+        CUdeviceptr pointer;
+
+        check(cuMemAllocAsync(&pointer, size, stream) == CUDA_SUCCESS);
+        check(pointer % 512 == 0);
+        return pointer;
+}
+
+static void release(CUdeviceptr pointer, CUstream stream)
+{
+        check(cuMemFreeAsync(pointer, stream) == CUDA_SUCCESS);
+}
+
+static CUmemoryPool default_pool(void)
+{
+        CUmemoryPool pool;
+
+        check(cuDeviceGetDefaultMemPool(&pool, 0) == CUDA_SUCCESS);
+        return pool;
+}
+
+static uint64_t attribute(CUmemoryPool pool, int which)
+{
+        uint64_t value = 0;
+
+        check(cuMemPoolGetAttribute(pool, which, &value) == CUDA_SUCCESS);
+        return value;
+}
+
+static void set_threshold(CUmemoryPool pool, uint64_t bytes)
+{
+        check(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes) ==
+              CUDA_SUCCESS);
+}
+
+static void set(CUmemoryPool pool, int which, int value)
+{
+        check(cuMemPoolSetAttribute(pool, which, &value) == CUDA_SUCCESS);
+}
+
+FAKE_TEST(test_memory_of_pools_moves_away_and_comes_back)
+{
+        static unsigned char contents[5 * MIB];
+        CUdeviceptr large, small;
+        CUstream stream;
+
+        page = fake_guest_start(GIB);
+        stream = new_stream();
+        large = allocate(sizeof(contents), stream);
+        small = allocate(1000, stream);
+        check(movable() == 8 * MIB && fixed() == 0);
+        check(page->slot[FAKE_SLOT].n_allocations == 2);
+        check(cuMemsetD8Async(large, 7, sizeof(contents), stream) == CUDA_SUCCESS);
+        check(cuMemsetD8Async(small, 9, 1000, stream) == CUDA_SUCCESS);
+        fake_guest_move();
+        check(cuMemcpyDtoH_v2(contents, large, sizeof(contents)) == CUDA_SUCCESS);
+        for (size_t i = 0; i < sizeof(contents); i++)
+                check(contents[i] == 7);
+        check(cuMemcpyDtoH_v2(contents, small, 1000) == CUDA_SUCCESS);
+        for (size_t i = 0; i < 1000; i++)
+                check(contents[i] == 9);
+        release(large, stream);
+        release(small, stream);
+        check(page->slot[FAKE_SLOT].n_allocations == 0);
+        check(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+        check(movable() == 0);
+}
+
+FAKE_TEST(test_a_stream_has_at_once_what_it_freed_and_another_when_that_is_done)
+{
+        CUstream first, second;
+        CUdeviceptr pointer, other;
+
+        page = fake_guest_start(GIB);
+        set_threshold(default_pool(), UINT64_MAX);
+        first = new_stream();
+        second = new_stream();
+        pointer = allocate(4 * MIB, first);
+        hold_stream(first);
+        release(pointer, first);
+        other = allocate(4 * MIB, second);
+        check(other != pointer);
+        check(allocate(4 * MIB, first) == pointer);
+        release(pointer, first);
+        let_go(first);
+        check(allocate(4 * MIB, second) == pointer);
+        check(movable() == 8 * MIB);
+}
+
+FAKE_TEST(test_a_new_stream_is_not_the_one_whose_handle_it_has)
+{
+        CUdeviceptr pointer, again;
+        CUstream stream;
+
+        page = fake_guest_start(GIB);
+        set_threshold(default_pool(), UINT64_MAX);
+        set(default_pool(), CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, 0);
+        stream = new_stream();
+        pointer = allocate(4 * MIB, stream);
+        release(pointer, stream);
+        check(cuStreamDestroy_v2(stream) == CUDA_SUCCESS);
+        for (int i = 0; i < 100; i++) {
+                again = allocate(4 * MIB, new_stream());
+                check(again != pointer);
+        }
+}
+
+FAKE_TEST(test_what_is_above_the_threshold_goes_back_when_the_program_waits)
+{
+        CUmemoryPool pool;
+        CUdeviceptr a, b;
+        CUstream stream;
+
+        page = fake_guest_start(GIB);
+        pool = default_pool();
+        stream = new_stream();
+        a = allocate(4 * MIB, stream);
+        b = allocate(6 * MIB, stream);
+        set_threshold(pool, 7 * MIB);
+        release(a, stream);
+        release(b, stream);
+        check(movable() == 10 * MIB);
+        check(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+        check(movable() <= 6 * MIB && movable() > 0);
+        set_threshold(pool, 0);
+        check(cuCtxSynchronize() == CUDA_SUCCESS);
+        check(movable() == 0);
+
+        set_threshold(pool, UINT64_MAX);
+        release(allocate(4 * MIB, stream), stream);
+        release(allocate(6 * MIB, stream), stream);
+        check(cuCtxSynchronize() == CUDA_SUCCESS);
+        check(movable() == 10 * MIB);
+        check(cuMemPoolTrimTo(pool, 4 * MIB) == CUDA_SUCCESS);
+        check(movable() <= 4 * MIB);
+        check(cuMemPoolTrimTo(pool, 0) == CUDA_SUCCESS);
+        check(movable() == 0);
+}
+
+FAKE_TEST(test_a_pool_says_what_is_used_and_reserved)
+{
+        CUdeviceptr a, b;
+        CUmemoryPool pool;
+        uint64_t none = 0;
+
+        page = fake_guest_start(GIB);
+        pool = default_pool();
+        set_threshold(pool, UINT64_MAX);
+        a = allocate(4 * MIB, NULL);
+        b = allocate(512, NULL);
+        check(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 4 * MIB + 512);
+        check(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) == 6 * MIB);
+        release(a, NULL);
+        release(b, NULL);
+        check(cuCtxSynchronize() == CUDA_SUCCESS);
+        check(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 0);
+        check(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH) == 4 * MIB + 512);
+        check(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) == 6 * MIB);
+        check(attribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) == UINT64_MAX);
+        check(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &none) == CUDA_SUCCESS);
+        check(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH) == 0);
+}
+
+FAKE_TEST(test_when_the_quota_is_full_what_is_free_goes_first)
+{
+        CUdeviceptr pointer;
+        CUstream stream;
+
+        page = fake_guest_start(64 * MIB);
+        set_threshold(default_pool(), UINT64_MAX);
+        stream = new_stream();
+        check(cuMemAllocAsync(&pointer, 65 * MIB, stream) == CUDA_ERROR_OUT_OF_MEMORY);
+        release(allocate(60 * MIB, stream), stream);
+        check(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+        check(movable() == 60 * MIB);
+        check(cuMemAlloc_v2(&pointer, 40 * MIB) == CUDA_SUCCESS);
+        check(movable() == 40 * MIB);
+        check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
+        release(allocate(30 * MIB, stream), stream);
+        pointer = allocate(62 * MIB, stream); /* of another size, and just freed */
+        check(movable() == 62 * MIB);
+        release(pointer, stream);
+}
+
+FAKE_TEST(test_when_the_quota_is_full_one_stream_waits_for_another)
+{
+        static const unsigned char wanted = 2;
+        CUstream first, second;
+        CUdeviceptr pointer;
+        unsigned char value;
+
+        page = fake_guest_start(64 * MIB);
+        set_threshold(default_pool(), UINT64_MAX);
+        first = new_stream();
+        second = new_stream();
+        pointer = allocate(60 * MIB, first);
+        hold_stream(first);
+        check(cuMemsetD8Async(pointer, 1, 60 * MIB, first) == CUDA_SUCCESS);
+        release(pointer, first);
+        check(allocate(60 * MIB, second) == pointer);
+        check(cuMemsetD8Async(pointer, wanted, 60 * MIB, second) == CUDA_SUCCESS);
+        check(cuStreamQuery(second) == CUDA_ERROR_NOT_READY);
+        let_go(first);
+        check(cuStreamSynchronize(second) == CUDA_SUCCESS);
+        check(cuMemcpyDtoH_v2(&value, pointer + 50 * MIB, 1) == CUDA_SUCCESS);
+        check(value == wanted);
+}
+
+FAKE_TEST(test_frees_do_not_wait_and_may_be_of_any_kind)
+{
+        CUdeviceptr pointer, plain;
+        CUstream stream;
+
+        page = fake_guest_start(GIB);
+        stream = new_stream();
+        pointer = allocate(4 * MIB, stream);
+        check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
+        check(cuMemFree_v2(pointer) == CUDA_ERROR_INVALID_VALUE);
+        check(cuMemFreeAsync(pointer, stream) == CUDA_ERROR_INVALID_VALUE);
+        check(cuMemAlloc_v2(&plain, 4 * MIB) == CUDA_SUCCESS);
+        check(cuMemFreeAsync(plain, stream) == CUDA_SUCCESS);
+        pointer = allocate(4 * MIB, stream);
+        hold_stream(stream);
+        release(pointer, stream);
+        check(cuMemFreeAsync(pointer, stream) == CUDA_ERROR_INVALID_VALUE);
+        check(cuMemFreeAsync(pointer + 512, stream) == CUDA_ERROR_INVALID_VALUE);
+        let_go(stream);
+        check(movable() == 0);
+        check(page->slot[FAKE_SLOT].n_allocations == 0);
+}
+
+FAKE_TEST(test_a_pointer_says_which_pool_it_is_of)
+{
+        CUmemoryPool pool = NULL, none = NULL;
+        CUdeviceptr pointer, plain, base;
+        CUcontext context;
+        size_t size;
+
+        page = fake_guest_start(GIB);
+        pointer = allocate(5000, NULL);
+        check(cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, pointer + 4999) ==
+              CUDA_SUCCESS);
+        check(pool == default_pool());
+        check(cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, pointer) ==
+              CUDA_SUCCESS);
+        check(context == NULL);
+        check(cuMemGetAddressRange_v2(&base, &size, pointer + 100) == CUDA_SUCCESS);
+        check(base == pointer && size == 5000);
+        check(cuMemGetAddressRange_v2(&base, &size, pointer + 5000) != CUDA_SUCCESS);
+        check(cuMemAlloc_v2(&plain, 5000) == CUDA_SUCCESS);
+        check(cuPointerGetAttribute(&none, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, plain) ==
+              CUDA_SUCCESS);
+        check(none == NULL);
+}
+
+static CUmemoryPool new_pool(int handle_types)
+{
+        const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .handleTypes = handle_types,
+                                       .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+        CUmemoryPool pool;
+
+        check(cuMemPoolCreate(&pool, &props) == CUDA_SUCCESS);
+        return pool;
+}
+
+FAKE_TEST(test_a_pool_ends_with_its_last_allocation)
+{
+        CUdeviceptr pointer, other;
+        CUmemoryPool pool;
+
+        page = fake_guest_start(GIB);
+        pool = new_pool(0);
+        check(cuMemAllocFromPoolAsync(&pointer, 3 * MIB, pool, NULL) == CUDA_SUCCESS);
+        check(movable() == 4 * MIB);
+        set_threshold(pool, UINT64_MAX);
+        check(cuMemPoolDestroy(pool) == CUDA_SUCCESS);
+        check(cuMemAllocFromPoolAsync(&other, MIB, pool, NULL) == CUDA_ERROR_INVALID_VALUE);
+        check(cuMemsetD8_v2(pointer, 1, 3 * MIB) == CUDA_SUCCESS);
+        release(pointer, NULL);
+        check(cuCtxSynchronize() == CUDA_SUCCESS);
+        check(movable() == 0);
+}
+
+FAKE_TEST(test_what_can_be_exported_is_left_to_the_driver)
+{
+        CUdeviceptr pointer;
+
+        page = fake_guest_start(GIB);
+        check(cuMemAllocFromPoolAsync(&pointer, 3 * MIB,
+                                      new_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+                                      NULL) == CUDA_SUCCESS);
+        check(movable() == 0 && fixed() == 3 * MIB);
+        release(pointer, NULL);
+        check(fixed() == 0);
+}
+
+FAKE_TEST(test_a_variable_leaves_all_pools_to_the_driver)
+{
+        CUdeviceptr pointer;
+
+        check(setenv("OPENVGPU_NATIVE_POOLS", "1", 1) == 0);
+        page = fake_guest_start(64 * MIB);
+        pointer = allocate(3 * MIB, NULL);
+        check(movable() == 0 && fixed() == 3 * MIB);
+        release(pointer, NULL);
+        check(fixed() == 0);
+        check(cuMemAllocAsync(&pointer, 65 * MIB, NULL) == CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+FAKE_TEST(test_memory_may_be_freed_while_another_stream_is_captured)
+{
+        CUstream stream, captured;
+        CUdeviceptr pointer, other;
+        CUgraph graph;
+
+        page = fake_guest_start(GIB);
+        stream = new_stream();
+        captured = new_stream();
+        pointer = allocate(3 * MIB, stream);
+        other = allocate(3 * MIB, stream);
+        check(cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+        release(pointer, stream);
+        check(cuStreamEndCapture(captured, &graph) == CUDA_SUCCESS);
+        check(cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+        check(cuMemFreeAsync(other, captured) != CUDA_SUCCESS);
+        (void)cuStreamEndCapture(captured, &graph);
+        release(other, stream);
+        check(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+        check(movable() == 0);
+}
+
+FAKE_TEST(test_memory_of_pools_ends_with_the_last_context)
+{
+        CUcontext context, second;
+        CUdeviceptr pointer;
+        CUstream stream;
+
+        page = fake_guest_start(GIB);
+        check(cuCtxGetCurrent(&context) == CUDA_SUCCESS);
+        check(cuCtxCreate_v2(&second, 0, 0) == CUDA_SUCCESS);
+        stream = new_stream();
+        pointer = allocate(3 * MIB, stream);
+        release(allocate(8 * MIB, stream), stream); /* its event ends with the context */
+        check(cuCtxDestroy_v2(second) == CUDA_SUCCESS);
+        check(cuCtxSetCurrent(context) == CUDA_SUCCESS);
+        check(cuMemsetD8_v2(pointer, 1, 3 * MIB) == CUDA_SUCCESS);
+        check(cuCtxSynchronize() == CUDA_SUCCESS);
+        check(movable() == 4 * MIB);
+        check(cuDevicePrimaryCtxReset_v2(0) == CUDA_SUCCESS);
+        check(movable() == 0 && page->slot[FAKE_SLOT].n_allocations == 0);
+}
+
+FAKE_TEST(test_a_failing_driver_call_leaves_nothing_behind)
+{
+        CUdeviceptr pointer;
+
+        if (!fake_is_simulated())
+                return;
+        check(setenv("OPENVGPU_SIM_FAIL",
+                     "cuMemMap@1=999,cuMemSetAccess@1=999,cuEventCreate@1=999,cuEventRecord@1=999",
+                     1) == 0);
+        page = fake_guest_start(GIB);
+        for (int i = 0; i < 2; i++) {
+                check(cuMemAllocAsync(&pointer, 4 * MIB, NULL) == CUDA_ERROR_UNKNOWN);
+                check(movable() == 0 && page->slot[FAKE_SLOT].n_allocations == 0);
+        }
+        pointer = allocate(4 * MIB, NULL);
+        check(cuMemFreeAsync(pointer, NULL) == CUDA_ERROR_UNKNOWN);
+        check(cuMemFreeAsync(pointer, NULL) == CUDA_ERROR_UNKNOWN);
+        check(cuMemsetD8_v2(pointer, 1, 4 * MIB) == CUDA_SUCCESS);
+        release(pointer, NULL);
+        check(page->slot[FAKE_SLOT].n_allocations == 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_memory_of_pools_moves_away_and_comes_back),
+                cmocka_unit_test(
+                        test_a_stream_has_at_once_what_it_freed_and_another_when_that_is_done),
+                cmocka_unit_test(test_a_new_stream_is_not_the_one_whose_handle_it_has),
+                cmocka_unit_test(test_what_is_above_the_threshold_goes_back_when_the_program_waits),
+                cmocka_unit_test(test_a_pool_says_what_is_used_and_reserved),
+                cmocka_unit_test(test_when_the_quota_is_full_what_is_free_goes_first),
+                cmocka_unit_test(test_when_the_quota_is_full_one_stream_waits_for_another),
+                cmocka_unit_test(test_frees_do_not_wait_and_may_be_of_any_kind),
+                cmocka_unit_test(test_a_pointer_says_which_pool_it_is_of),
+                cmocka_unit_test(test_a_pool_ends_with_its_last_allocation),
+                cmocka_unit_test(test_what_can_be_exported_is_left_to_the_driver),
+                cmocka_unit_test(test_a_variable_leaves_all_pools_to_the_driver),
+                cmocka_unit_test(test_memory_may_be_freed_while_another_stream_is_captured),
+                cmocka_unit_test(test_memory_of_pools_ends_with_the_last_context),
+                cmocka_unit_test(test_a_failing_driver_call_leaves_nothing_behind),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
