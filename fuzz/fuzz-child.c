@@ -183,7 +183,7 @@ static void operation(uint8_t which, size_t vgpu, size_t device)
         struct instance *instance = instance_find(world.manager, names[vgpu], &failure);
 
         if (which % 3 > 0)
-                request.target = &world.manager->device[device];
+                request.target.device[0] = &world.manager->device[device];
         request.keep_context = which & 128;
         (void)operation_start(instance, kinds[which % 3], &request, &failure);
 }

@@ -47,6 +47,12 @@ int store_set_instance(struct store *store, uint32_t id, uint32_t state, const c
                          (int64_t)state, device_uuid, (int64_t)id);
 }
 
+int store_set_part(struct store *store, uint32_t id, const char *device_uuid)
+{
+        return STORE_RUN(store, "UPDATE part SET device = ? WHERE id = ?", "si", device_uuid,
+                         (int64_t)id);
+}
+
 int store_rename_instance(struct store *store, uint32_t id, const char *name)
 {
         return STORE_RUN(store, "UPDATE instance SET name = ? WHERE id = ?", "si", name,

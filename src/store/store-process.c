@@ -93,10 +93,10 @@ static int put_memory(struct store *store, uint32_t instance, pid_t pid,
                 r = STORE_RUN(store, "DELETE FROM extent WHERE instance = ? AND pid = ?", "ii",
                               (int64_t)instance, (int64_t)pid);
         for (size_t i = 0; r == 0 && i < memory->n_allocations; i++)
-                r = STORE_RUN(store, "INSERT INTO memory VALUES (?,?,?,?)", "iiii",
-                              (int64_t)instance, (int64_t)pid,
-                              (int64_t)memory->allocations[i].address,
-                              (int64_t)memory->allocations[i].size);
+                r = STORE_RUN(
+                        store, "INSERT INTO memory VALUES (?,?,?,?,?)", "iiiii", (int64_t)instance,
+                        (int64_t)pid, (int64_t)memory->allocations[i].address,
+                        (int64_t)memory->allocations[i].size, (int64_t)memory->allocations[i].part);
         for (size_t i = 0; r == 0 && i < memory->n_extents; i++)
                 r = STORE_RUN(store, "INSERT INTO extent VALUES (?,?,?,?,?,?)", "iiiiii",
                               (int64_t)instance, (int64_t)pid, (int64_t)memory->extents[i].slab,
@@ -139,19 +139,20 @@ static int count_of(struct store *store, const char *text, uint32_t instance, pi
 }
 
 static int get_allocations(struct store *store, uint32_t instance, pid_t pid,
-                           struct gate_allocation *allocations, size_t n)
+                           struct store_allocation *allocations, size_t n)
 {
         sqlite3_stmt *row;
         int r = STORE_START(store, &row,
-                            "SELECT address, size FROM memory WHERE instance = ? AND pid = ?"
+                            "SELECT address, size, part FROM memory WHERE instance = ? AND pid = ?"
                             " ORDER BY rowid",
                             "ii", (int64_t)instance, (int64_t)pid);
 
         for (size_t i = 0; r == 0 && (r = store_next_row(store, row)) > 0; i++, r = 0)
                 if (i < n)
-                        allocations[i] = (struct gate_allocation){
+                        allocations[i] = (struct store_allocation){
                                 (uint64_t)sqlite3_column_int64(row, 0),
                                 (uint64_t)sqlite3_column_int64(row, 1),
+                                (uint32_t)sqlite3_column_int64(row, 2),
                         };
         return r;
 }
@@ -178,10 +179,10 @@ static int get_extents(struct store *store, uint32_t instance, pid_t pid,
 }
 
 int store_get_memory(struct store *store, uint32_t instance, pid_t pid,
-                     struct gate_allocation **ret_allocations, size_t *ret_n_allocations,
+                     struct store_allocation **ret_allocations, size_t *ret_n_allocations,
                      struct store_extent **ret_extents, size_t *ret_n_extents)
 {
-        CLEANUP(freep) struct gate_allocation *allocations = NULL;
+        CLEANUP(freep) struct store_allocation *allocations = NULL;
         CLEANUP(freep) struct store_extent *extents = NULL;
         size_t n_allocations, n_extents;
         int r;

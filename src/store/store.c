@@ -52,6 +52,7 @@ static const char *const changes[] = {
         "CREATE TABLE part (id INTEGER PRIMARY KEY,"
         "  instance INTEGER NOT NULL REFERENCES instance ON DELETE CASCADE,"
         "  position INTEGER NOT NULL, device TEXT NOT NULL, UNIQUE (instance, position));",
+        "ALTER TABLE memory ADD COLUMN part INTEGER NOT NULL DEFAULT 0",
 };
 
 static const struct database_schema schema = {

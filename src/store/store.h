@@ -26,9 +26,10 @@
 #include "daemon/failure.h"
 #include "wire/gate.h"
 
-#define STORE_UUID_MAX 48
-#define STORE_NAME_MAX 64
-#define STORE_WORD_MAX 32
+#define STORE_UUID_MAX  48
+#define STORE_PLACE_MAX (GATE_DEVICES_MAX * STORE_UUID_MAX) /* UUIDs of devices, with commas */
+#define STORE_NAME_MAX  64
+#define STORE_WORD_MAX  32
 
 struct store;
 
@@ -79,6 +80,9 @@ struct store_instance {
 int store_add_instance(struct store *store, struct store_instance *instance);
 int store_set_instance(struct store *store, uint32_t id, uint32_t state, const char *device_uuid);
 
+/* store_set_part() - the device of a part of one, but for the first. */
+int store_set_part(struct store *store, uint32_t id, const char *device_uuid);
+
 int store_rename_instance(struct store *store, uint32_t id, const char *name);
 int store_resize_instance(struct store *store, uint32_t id, uint64_t frame_buffer);
 
@@ -95,8 +99,8 @@ struct store_process {
         uint64_t start_time;
         uint32_t slot;
         uint32_t context; /* enum guest_context */
-        char context_device[STORE_UUID_MAX];
-        char context_target[STORE_UUID_MAX];
+        char context_device[STORE_PLACE_MAX];
+        char context_target[STORE_PLACE_MAX];
 };
 
 int store_put_process(struct store *store, const struct store_process *process);
@@ -111,6 +115,11 @@ int store_put_footprint(struct store *store, uint32_t instance, pid_t pid, uint6
 int store_get_footprint(struct store *store, uint32_t instance, pid_t pid, uint64_t *ret_bytes);
 
 /* The movable memory of a process, and where in the slabs its bytes are, one after another. */
+struct store_allocation {
+        uint64_t address, size;
+        uint32_t part; /* of its vGPU: on which device it is */
+};
+
 struct store_extent {
         uint32_t slab;
         uint64_t offset;
@@ -119,7 +128,7 @@ struct store_extent {
 };
 
 struct store_memory {
-        const struct gate_allocation *allocations;
+        const struct store_allocation *allocations;
         size_t n_allocations;
         const struct store_extent *extents;
         size_t n_extents;
@@ -131,7 +140,7 @@ int store_put_memory(struct store *store, uint32_t instance, pid_t pid,
 
 /* store_get_memory() - get both lists, which the caller frees with free(). */
 int store_get_memory(struct store *store, uint32_t instance, pid_t pid,
-                     struct gate_allocation **ret_allocations, size_t *ret_n_allocations,
+                     struct store_allocation **ret_allocations, size_t *ret_n_allocations,
                      struct store_extent **ret_extents, size_t *ret_n_extents);
 
 /* The operation under way on an instance, and its last complete step. */
@@ -139,8 +148,8 @@ struct store_operation {
         uint32_t instance;
         char kind[STORE_WORD_MAX];
         char step[STORE_WORD_MAX];
-        char source[STORE_UUID_MAX];
-        char target[STORE_UUID_MAX];
+        char source[STORE_PLACE_MAX];
+        char target[STORE_PLACE_MAX];
         bool keep_context;
 };
 

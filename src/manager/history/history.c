@@ -124,13 +124,13 @@ static const char *describe_way(char *text, size_t size, const struct operation 
         bool is_suspend = operation->kind == &operation_suspend;
 
         if (is_suspend || operation->kind == &operation_migrate)
-                (void)snprintf(text, size, "from GPU %u%s", operation->source->index,
+                (void)snprintf(text, size, "from GPU %u%s", operation->source.device[0]->index,
                                is_suspend ? "" : " ");
         else
                 *text = '\0';
         if (!is_suspend)
                 (void)snprintf(text + strlen(text), size - strlen(text), "to GPU %u",
-                               operation->target->index);
+                               operation->target.device[0]->index);
         return text;
 }
 

@@ -126,12 +126,8 @@ static int check_device(const struct instance_request *request, const struct dev
                 r = settings_check_size(device, request->frame_buffer, NULL, failure);
         if (r == 0)
                 r = schedule_check_share(device, NULL, request->share, failure);
-        if (r == 0 && request->n_devices > 1 && promise_is_overcommitted(device))
-                r = failure_set(
-                        failure, -EOPNOTSUPP, "Unsupported", "choose other devices",
-                        "device %u is overcommitted: its vGPUs make room for each other, and "
-                        "one of several devices cannot",
-                        device->index);
+        if (r == 0 && request->n_devices > 1)
+                r = promise_check_several(device, failure);
         if (r == 0 && request->n_devices > 1)
                 r = schedule_check_several(device, failure);
         return r;

@@ -23,6 +23,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/launch.h"
 #include "manager/model/manager.h"
+#include "manager/model/place-text.h"
 #include "manager/model/policy.h"
 #include "manager/operation/group-start.h"
 #include "manager/operation/operation-engine.h"
@@ -113,34 +114,18 @@ static uint64_t get_idle_after(const struct control_pending *pending)
         return seconds > 0 && ms == 0 ? 1 : ms;
 }
 
-static int add_device(struct instance_request *request, struct device *device,
-                      struct failure *failure)
-{
-        for (size_t i = 0; i < request->n_devices; i++)
-                if (request->device[i] == device)
-                        return failure_parameter(failure, "device", "name each device once",
-                                                 "device %u is named twice", device->index);
-        if (request->n_devices == INSTANCE_PARTS_MAX)
-                return failure_parameter(failure, "device", "name fewer",
-                                         "a vGPU has at most %d devices", INSTANCE_PARTS_MAX);
-        request->device[request->n_devices++] = device;
-        return 0;
-}
-
-/* "0,GPU-3c1e": in this order. */
 static int find_named_devices(struct manager *manager, const char *list,
                               struct instance_request *request, struct failure *failure)
 {
-        CLEANUP(freep) char *copy = strdup(list);
-        char *rest = copy, *name;
-        struct device *device;
-        int r = copy ? 0 : -ENOMEM;
+        struct place place;
+        int r = place_find(manager, list, &place, failure);
 
-        while (r == 0 && (name = strsep(&rest, ","))) {
-                device = device_find(manager, name, failure);
-                r = device ? add_device(request, device, failure) : -ENODEV;
-        }
-        return r;
+        if (r < 0)
+                return r;
+        request->n_devices = place_count(&place);
+        for (size_t i = 0; i < request->n_devices; i++)
+                request->device[i] = place.device[i];
+        return 0;
 }
 
 static int find_devices(const struct control_pending *pending, struct instance_request *request,
@@ -349,6 +334,20 @@ static int prepare_run(struct control_pending *pending, struct failure *failure)
         return 0;
 }
 
+/* As many as it has: the first for its first part. */
+static int find_target(const struct instance *instance, const char *list, struct place *ret_place,
+                       struct failure *failure)
+{
+        int r = place_find(instance->manager, list, ret_place, failure);
+        size_t n = place_count(ret_place);
+
+        if (r < 0 || n == instance->n_parts)
+                return r;
+        return failure_parameter(failure, "device", "name as many, in the order of its own",
+                                 "vGPU %s has %zu devices, and %zu are named", instance->name,
+                                 instance->n_parts, n);
+}
+
 static int start_operation(struct control_pending *pending, const struct operation_kind *kind,
                            struct failure *failure)
 {
@@ -366,9 +365,10 @@ static int start_operation(struct control_pending *pending, const struct operati
         if (!instance)
                 return -ENOENT;
         if (device) {
-                request.target = device_find(pending->manager, device, failure);
-                if (!request.target)
-                        return -ENODEV;
+                int r = find_target(instance, device, &request.target, failure);
+
+                if (r < 0)
+                        return r;
         }
         if (request.timeout_ms == 0)
                 request.timeout_ms = 1;

@@ -21,13 +21,14 @@ static uint64_t at_most(uint64_t bytes, const struct device *device, uint64_t pa
         return bytes < device->memory_total / part ? bytes : device->memory_total / part;
 }
 
-static uint64_t fixed_bytes(const struct guest *guest)
+static uint64_t fixed_bytes(const struct guest *guest, size_t part)
 {
         struct page_use use;
 
         if (guest->slot == UINT32_MAX)
                 return 0;
-        page_read(&guest->instance->part[0].page, guest->slot, guest->instance->frame_buffer, &use);
+        page_read(&guest->instance->part[part].page, guest->slot, guest->instance->frame_buffer,
+                  &use);
         return use.fixed;
 }
 
@@ -38,13 +39,13 @@ static uint64_t context_bytes(const struct guest *guest)
         return seen > guest->context_bytes ? seen : guest->context_bytes;
 }
 
-uint64_t footprint_get(const struct guest *guest, const struct device *device)
+uint64_t footprint_get(const struct guest *guest, size_t part, const struct device *device)
 {
         uint64_t contexts = context_bytes(guest);
 
         if (contexts == 0)
                 contexts = at_most(UNKNOWN, device, UNKNOWN_PART);
-        return contexts + fixed_bytes(guest) + at_most(MARGIN, device, MARGIN_PART);
+        return contexts + fixed_bytes(guest, part) + at_most(MARGIN, device, MARGIN_PART);
 }
 
 static void keep(struct guest *guest, uint64_t bytes)
@@ -67,7 +68,7 @@ void footprint_note(struct guest *guest)
 
 void footprint_measure(struct guest *guest, uint64_t bytes)
 {
-        uint64_t fixed = fixed_bytes(guest);
+        uint64_t fixed = fixed_bytes(guest, 0);
 
         if (bytes <= fixed)
                 return;

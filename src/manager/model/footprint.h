@@ -11,13 +11,17 @@
  * counts. Of a process of which neither is known, more than most take is assumed.
  */
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct device;
 struct guest;
 
-/* footprint_get() - of @guest on @device, with a margin. */
-uint64_t footprint_get(const struct guest *guest, const struct device *device);
+/*
+ * footprint_get() - of @guest on @device as part @part of its vGPU, with a margin. Its contexts on several
+ * devices are taken to be like that on the first.
+ */
+uint64_t footprint_get(const struct guest *guest, size_t part, const struct device *device);
 
 /* footprint_note() - remember what is known of @guest now, as it leaves its device. */
 void footprint_note(struct guest *guest);

@@ -57,9 +57,12 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
         guest->joined_ns = clock_now(CLOCK_REALTIME);
         guest->pidfd = -1;
         guest->slot = UINT32_MAX;
-        for (size_t i = 0; i < GATE_DEVICES_MAX; i++)
+        for (size_t i = 0; i < GATE_DEVICES_MAX; i++) {
                 guest->record[i].state_slot = UINT32_MAX;
-        guest->context_device = instance_home(instance);
+                guest->job[i].guest = guest;
+                guest->job[i].part = i;
+        }
+        guest->context_place = instance_place(instance);
         list_init(&guest->link);
         list_init(&guest->sessions);
         list_init(&guest->turns);
@@ -107,9 +110,11 @@ struct guest *guest_unload(struct guest *guest)
         list_remove(&guest->link);
         list_remove(&guest->burial);
         sd_event_source_disable_unref(guest->room_timer);
-        room_forget(&guest->coming);
-        room_forget(&guest->arriving);
-        room_forget(&guest->returning);
+        for (size_t i = 0; i < GATE_DEVICES_MAX; i++) {
+                room_forget(&guest->room[i].coming);
+                room_forget(&guest->room[i].arriving);
+                room_forget(&guest->room[i].returning);
+        }
         room_forget(&guest->handed);
         sd_event_source_disable_unref(guest->arrival.timer);
         sd_event_source_disable_unref(guest->pid_source);
@@ -194,7 +199,7 @@ int guest_admit(struct guest *guest)
         if (r < 0)
                 return r;
         guest->is_waiting = false;
-        guest->context_device = instance_home(instance);
+        guest->context_place = instance_place(instance);
         r = backlog_forget_process(instance, guest->pid);
         if (r == 0)
                 r = recovery_store_process(guest);

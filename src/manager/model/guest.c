@@ -100,6 +100,16 @@ uint64_t guests_get_used(const struct instance *instance)
 
 /* Memory. */
 
+uint64_t guest_sum_memory(const struct guest *guest, size_t part)
+{
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < guest->n_memory; i++)
+                if (guest->memory[i].part == part)
+                        sum += guest->memory[i].size;
+        return sum;
+}
+
 size_t guest_find_memory(const struct guest *guest, uint64_t address)
 {
         size_t low = 0, high = guest->n_memory;

@@ -20,6 +20,7 @@
 #include "daemon/process.h"
 #include "manager/model/account.h"
 #include "manager/model/meter-record.h"
+#include "manager/model/place.h"
 #include "manager/model/residency-record.h"
 #include "manager/model/rest-record.h"
 #include "manager/model/room.h"
@@ -58,8 +59,9 @@ enum guest_presence {
 
 struct guest_memory {
         uint64_t address, size;
-        int source; /* exported at suspend or migrate; -1: none */
-        int target; /* created at resume or migrate; -1: none */
+        uint32_t part; /* of its vGPU: which device has it */
+        int source;    /* exported at suspend or migrate; -1: none */
+        int target;    /* created at resume or migrate; -1: none */
         /*
          * Handed over (handover.h), or in the middle of an undo: its contents are in the guest's reservation,
          * and nowhere else. What is neither that nor exported any more has come back (undo-release.h).
@@ -93,6 +95,24 @@ struct guest_shown {
 struct guest_record {
         uint32_t state_slot; /* UINT32_MAX: not published yet */
         struct guest_shown shown;
+};
+
+/* What it was promised, by the operation under way: for its context and its memory where it goes, and the way back. */
+struct guest_room {
+        struct room_promise coming, arriving, returning;
+};
+
+/* A copy of its memory, by the mover of one device: operation/copies.h. */
+struct guest_job {
+        struct guest *guest;
+        size_t part;    /* of its vGPU */
+        bool is_in_use; /* by the copy under way */
+        uint32_t id;
+        enum mover_job_kind kind;
+        bool is_hashed;
+        struct device *device; /* whose mover it is for */
+        uint32_t generation;   /* of the mover that has it; 0: no job */
+        uint64_t bytes_done;   /* of its progress, as counted so far */
 };
 
 struct guest {
@@ -143,21 +163,20 @@ struct guest {
         struct guest_record record[GATE_DEVICES_MAX]; /* by part */
 
         enum guest_context context;
-        struct device *context_device; /* that it runs on or ran on last */
-        struct device *context_target; /* RESUMING: that it is restored to */
-        struct device *context_wanted; /* where an operation wants it; NULL: suspended */
+        struct place context_place;  /* that it runs on or ran on last */
+        struct place context_target; /* RESUMING: that it is restored to */
+        struct place context_wanted; /* where an operation wants it; nowhere: suspended */
         struct {
                 enum guest_context context;
-                struct device *target;
+                struct place target;
         } context_before; /* the call that is under way, should it come to nothing */
         struct {
                 enum guest_context context;
-                struct device *device, *target;
+                struct place place, target;
         } stored;               /* of this, what the store has */
         uint64_t context_bytes; /* that it takes of a device, as last seen; 0: not known */
 
-        /* By the operation under way: for its context and its memory where it goes, and the way back. */
-        struct room_promise coming, arriving, returning;
+        struct guest_room room[GATE_DEVICES_MAX]; /* by part */
         struct room_promise handed;  /* what its parked memory needs to come back: handover.h */
         sd_event_source *room_timer; /* undoing: its context finds no room yet */
         uint64_t room_deadline_ns;   /* CLOCK_MONOTONIC; 0: it has not been looked for */
@@ -178,21 +197,18 @@ struct guest {
         struct spilling *spilling;        /* it is being written to one: spilling.h */
         struct pool_reservation *fetched; /* it is being read from it to here */
 
+        struct guest_job job[GATE_DEVICES_MAX]; /* by part */
         struct {
-                uint32_t id;
-                size_t first, n; /* of its memory */
-                enum mover_job_kind kind;
+                size_t first, n;            /* of its memory */
                 const struct copy_way *way; /* operation/copies.c */
-                size_t step;                /* of it, the next one */
+                size_t step;                /* of it, the one that is taken */
+                size_t n_pending;           /* jobs that take it still */
                 guest_copied_fn then;       /* NULL: it is a part of the operation */
-                bool is_hashed, is_done;
-                bool has_moved;        /* its extents are others than before it */
-                struct device *device; /* whose mover it is for */
-                uint32_t generation;   /* of the mover that has it; 0: no job */
-                uint64_t bytes_done;   /* of its progress, as counted so far */
-                size_t n_passed;       /* of its memory, what the mover holds no more: handover.h */
-                bool is_kept;          /* what comes now is not handed over */
-        } job;
+                bool has_failed, is_done;
+                bool has_moved;  /* its extents are others than before it */
+                size_t n_passed; /* of its memory, what the mover holds no more: handover.h */
+                bool is_kept;    /* what comes now is not handed over */
+        } copy;
 
         struct { /* model/keep-once.c: its blocks are compared with equal ones, byte by byte */
                 struct list link;          /* in the manager's comparisons */
@@ -259,6 +275,9 @@ bool guest_has_ended(const struct guest *guest);
  * buried is not: its number may be another's by now.
  */
 bool guest_is_elsewhere(const struct instance *here, pid_t pid);
+
+/* guest_sum_memory() - bytes of its memory that are on the device of part @part. */
+uint64_t guest_sum_memory(const struct guest *guest, size_t part);
 
 /* guest_find_memory() - the index of the first allocation at or behind @address, or n_memory. */
 size_t guest_find_memory(const struct guest *guest, uint64_t address);

@@ -28,6 +28,15 @@ const char *instance_state_name(enum state_instance_state state)
         return state_names[state];
 }
 
+struct place instance_place(const struct instance *instance)
+{
+        struct place place = place_nowhere;
+
+        for (size_t i = 0; i < instance->n_parts; i++)
+                place.device[i] = instance->part[i].device;
+        return place;
+}
+
 struct instance_part *instance_find_part(struct instance *instance, const struct device *device)
 {
         for (size_t i = 0; i < instance->n_parts; i++)
@@ -59,7 +68,7 @@ bool instance_is_off(const struct instance *instance)
 
 bool instance_is_bound_for(const struct instance *instance, const struct device *device)
 {
-        return instance->course.target == device && !instance_is_on(instance, device);
+        return place_has(&instance->course.target, device) && !instance_is_on(instance, device);
 }
 
 bool instance_is_away(const struct instance *instance)

@@ -21,6 +21,7 @@
 #include "daemon/failure.h"
 #include "manager/model/account.h"
 #include "manager/model/meter-record.h"
+#include "manager/model/place.h"
 #include "manager/model/residency-record.h"
 #include "state/page.h"
 #include "state/state-page.h"
@@ -70,7 +71,7 @@ struct instance {
         struct operation *operation;   /* under way, or NULL */
         struct group_wait *group_wait; /* a call that waits to become one, or NULL */
         struct {                       /* of the operation under way; all 0: there is none */
-                const struct device *target; /* where it is to be */
+                struct place target;   /* where it is to be */
                 uint32_t timeout_ms;
                 bool is_undoing;
                 uint64_t group; /* of vGPUs that go together: operation/group.h; 0: none */
@@ -100,7 +101,7 @@ struct instance {
 };
 
 /*
- * instance_home() - the device of its first part: where it is shown, and where operations take it from.
+ * instance_home() - the device of its first part: where it is shown.
  * instance_find_part() - what it has of @device; NULL: nothing. instance_is_on() - has it anything?
  */
 static inline struct device *instance_home(const struct instance *instance)
@@ -110,6 +111,9 @@ static inline struct device *instance_home(const struct instance *instance)
 
 /* instance_has_id() - does NVML know it, or one of its parts, by @id? */
 bool instance_has_id(const struct instance *instance, uint32_t id);
+
+/* instance_place() - where its parts are. */
+struct place instance_place(const struct instance *instance);
 
 struct instance_part *instance_find_part(struct instance *instance, const struct device *device);
 bool instance_is_on(const struct instance *instance, const struct device *device);

@@ -160,7 +160,7 @@ static int on_turn(sd_event_source *source, uint64_t usec, void *userdata)
                 if (guest->comparison.next < guest->comparison.n && wait_for_turn(guest) >= 0)
                         return 0;
                 if (guest->comparison.next == guest->comparison.n)
-                        guest->job.has_moved |= join_compared(guest);
+                        guest->copy.has_moved |= join_compared(guest);
         }
         keep_once_forget(guest);
         guest->comparison.then(guest);
@@ -176,7 +176,7 @@ bool keep_once(struct guest *guest, bool must_verify, kept_once_fn then)
         if (equal_blocks_find(guest, &places, &n) < 0 || !places)
                 return false;
         if (!must_verify) {
-                guest->job.has_moved |= join(guest, places, n);
+                guest->copy.has_moved |= join(guest, places, n);
                 return false;
         }
         if (!find_first(manager, guest->instance->owner) && wait_for_turn(guest) < 0)

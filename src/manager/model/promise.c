@@ -213,3 +213,13 @@ int promise_check_room(const struct device *device, uint64_t bytes, const struct
                            "device %u has %s left to promise, not %s", device->index, left_text,
                            size_format(wanted, bytes));
 }
+
+int promise_check_several(const struct device *device, struct failure *failure)
+{
+        if (!promise_is_overcommitted(device))
+                return 0;
+        return failure_set(failure, -EOPNOTSUPP, "Unsupported", "choose other devices",
+                           "device %u is overcommitted: its vGPUs make room for each other, and "
+                           "one of several devices cannot",
+                           device->index);
+}

@@ -44,4 +44,7 @@ bool promise_is_held_for(const struct instance *instance);
 /* promise_get_swapped() - what the vGPUs of @device that are off it have in the pool. */
 uint64_t promise_get_swapped(const struct device *device);
 
+/* promise_check_several() - can a vGPU of several devices have a part of it? Unsupported: it is overcommitted. */
+int promise_check_several(const struct device *device, struct failure *failure);
+
 #endif

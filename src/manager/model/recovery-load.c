@@ -19,6 +19,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/place-text.h"
 #include "manager/model/policy.h"
 #include "manager/model/pool-group.h"
 #include "manager/model/recovery-internal.h"
@@ -109,7 +110,13 @@ static int adopt_reservation(struct guest *guest, const char *owner,
                                       &mark, extents, n);
 }
 
-static int adopt_allocations(struct guest *guest, const struct gate_allocation *allocations,
+/* Whatever the database says. */
+static uint32_t part_of(const struct guest *guest, const struct store_allocation *allocation)
+{
+        return allocation->part < guest->instance->n_parts ? allocation->part : 0;
+}
+
+static int adopt_allocations(struct guest *guest, const struct store_allocation *allocations,
                              size_t n)
 {
         struct keeper *keeper = guest->instance->manager->keeper;
@@ -122,8 +129,11 @@ static int adopt_allocations(struct guest *guest, const struct gate_allocation *
                 struct guest_memory *memory = &guest->memory[i];
                 int fd;
 
-                *memory = (struct guest_memory){ allocations[i].address, allocations[i].size, -1,
-                                                 -1, false };
+                *memory = (struct guest_memory){ .address = allocations[i].address,
+                                                 .size = allocations[i].size,
+                                                 .part = part_of(guest, &allocations[i]),
+                                                 .source = -1,
+                                                 .target = -1 };
                 guest->n_memory++;
                 guest->memory_bytes += memory->size;
                 recovery_memory_label(label, RECOVERY_PARKED, guest, memory);
@@ -143,7 +153,7 @@ static int adopt_allocations(struct guest *guest, const struct gate_allocation *
 
 static int load_memory(struct guest *guest, const char *owner)
 {
-        CLEANUP(freep) struct gate_allocation *allocations = NULL;
+        CLEANUP(freep) struct store_allocation *allocations = NULL;
         CLEANUP(freep) struct store_extent *extents = NULL;
         size_t n_allocations, n_extents;
         int r = store_get_memory(guest->instance->manager->store, guest->instance->id, guest->pid,
@@ -211,7 +221,7 @@ static int load_claims(struct guest *guest, const char *owner)
 static int load_guest(struct instance *instance, const struct store_process *process,
                       const char *owner)
 {
-        struct device *device = device_find_uuid(instance->manager, process->context_device);
+        struct place place = place_parse(instance->manager, process->context_device);
         struct guest *guest;
         int r = guest_new(&guest, instance, process->pid, instance->owner, process->start_time);
 
@@ -231,9 +241,9 @@ static int load_guest(struct instance *instance, const struct store_process *pro
                 guest->presence = GUEST_ABSENT;
                 guest->state = GATE_STATE_RELEASED;
         }
-        if (device)
-                guest->context_device = device;
-        guest->context_target = device_find_uuid(instance->manager, process->context_target);
+        if (place_count(&place) == instance->n_parts)
+                guest->context_place = place;
+        guest->context_target = place_parse(instance->manager, process->context_target);
         recovery_note_stored(guest);
         footprint_load(guest);
         observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_LOADED);
@@ -244,7 +254,7 @@ static int load_guest(struct instance *instance, const struct store_process *pro
 static bool is_apart(const struct instance *instance, pid_t pid)
 {
         const struct manager *manager = instance->manager;
-        CLEANUP(freep) struct gate_allocation *allocations = NULL;
+        CLEANUP(freep) struct store_allocation *allocations = NULL;
         CLEANUP(freep) struct store_extent *extents = NULL;
         size_t n_allocations, n_extents;
         bool is = store_get_memory(manager->store, instance->id, pid, &allocations, &n_allocations,

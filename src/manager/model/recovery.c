@@ -14,6 +14,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/place-text.h"
 #include "manager/model/recovery-internal.h"
 #include "manager/model/spill-use.h"
 #include "wire/keeper.h"
@@ -111,18 +112,15 @@ static int put_process(const struct guest *guest)
                 .context = guest->context | (recovery_is_away(guest) ? RECOVERY_ABSENT : 0),
         };
 
-        snprintf(process.context_device, sizeof(process.context_device), "%s",
-                 guest->context_device->uuid);
-        if (guest->context_target)
-                snprintf(process.context_target, sizeof(process.context_target), "%s",
-                         guest->context_target->uuid);
+        place_format(&guest->context_place, process.context_device);
+        place_format(&guest->context_target, process.context_target);
         return store_put_process(guest->instance->manager->store, &process);
 }
 
 void recovery_note_stored(struct guest *guest)
 {
         guest->stored.context = guest->context;
-        guest->stored.device = guest->context_device;
+        guest->stored.place = guest->context_place;
         guest->stored.target = guest->context_target;
 }
 
@@ -138,7 +136,7 @@ int recovery_store_process(struct guest *guest)
 int recovery_store_memory(const struct guest *guest)
 {
         CLEANUP(freep)
-        struct gate_allocation *allocations = calloc(guest->n_memory + 1, sizeof(*allocations));
+        struct store_allocation *allocations = calloc(guest->n_memory + 1, sizeof(*allocations));
         CLEANUP(freep) struct store_extent *extents = NULL;
         const struct pool_extent *reserved = NULL;
         size_t n_extents = 0;
@@ -157,7 +155,8 @@ int recovery_store_memory(const struct guest *guest)
 
         for (size_t i = 0; i < guest->n_memory; i++)
                 allocations[i] =
-                        (struct gate_allocation){ guest->memory[i].address, guest->memory[i].size };
+                        (struct store_allocation){ guest->memory[i].address, guest->memory[i].size,
+                                                   guest->memory[i].part };
         for (size_t i = 0; reserved && i < n_extents; i++)
                 extents[i] = (struct store_extent){ reserved[i].slab, reserved[i].offset,
                                                     reserved[i].length,
@@ -273,13 +272,23 @@ int recovery_put_parked(struct guest *guest, size_t first, size_t n)
 
 /* The whole of an instance, when nothing goes on with it. */
 
+int recovery_put_state(const struct instance *instance, uint32_t state, const struct place *place)
+{
+        struct store *store = instance->manager->store;
+        int r = store_set_instance(store, instance->id, state, place->device[0]->uuid);
+
+        for (size_t i = 1; r == 0 && i < instance->n_parts; i++)
+                r = store_set_part(store, instance->part[i].id, place->device[i]->uuid);
+        return r;
+}
+
 static int put_settled(struct instance *instance)
 {
+        const struct place place = instance_place(instance);
         const struct store_memory nothing = { 0 };
         struct store *store = instance->manager->store;
         const struct guest *guest;
-        int r = store_set_instance(store, instance->id, instance->state,
-                                   instance_home(instance)->uuid);
+        int r = recovery_put_state(instance, instance->state, &place);
 
         if (r == 0)
                 r = store_remove_operation(store, instance->id);

@@ -22,10 +22,12 @@
  */
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct guest;
 struct instance;
 struct manager;
+struct place;
 
 int recovery_put_pages(struct instance *instance);
 void recovery_drop_pages(struct instance *instance);
@@ -42,6 +44,9 @@ int recovery_store_process(struct guest *guest);
  * store's, and nothing has changed.
  */
 int recovery_store_instance(struct instance *instance);
+
+/* recovery_put_state() - its state, and where it is; also within a transaction. */
+int recovery_put_state(const struct instance *instance, uint32_t state, const struct place *place);
 
 /* recovery_put_memory() - the exported memory, and its list in the store with its extents. */
 int recovery_put_memory(struct guest *guest);

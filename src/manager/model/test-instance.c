@@ -157,7 +157,7 @@ static void test_a_move_promises_at_its_target_as_well(void **state)
 
         link_in(manager, &one);
         one.state = STATE_MIGRATING;
-        one.course.target = &manager->device[1];
+        one.course.target.device[0] = &manager->device[1];
         assert_int_equal(promise_get_sum(&manager->device[0], NULL), 4 * GIB);
         assert_int_equal(promise_get_sum(&manager->device[1], NULL), 4 * GIB);
         free_manager(manager);

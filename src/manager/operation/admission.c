@@ -2,6 +2,7 @@
 #include "manager/operation/admission.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "daemon/log.h"
@@ -20,29 +21,36 @@
 #define STAGE_RESERVE_PART 16
 
 static void look(struct operation *operation);
+static void start_timer(struct operation *operation);
+
+/* The parts of the target are asked for one after another; this is the one whose turn it is. */
+static struct device *device_of(const struct operation *operation)
+{
+        return operation->target.device[operation->admission.part];
+}
 
 /* What is needed. */
 
 static bool needs_restore(const struct operation *operation, const struct guest *guest)
 {
         return guest->context != GUEST_CONTEXT_RUNNING ||
-               guest->context_device != operation->target;
+               !place_is_equal(&guest->context_place, &operation->target);
 }
 
-static uint64_t memory_bytes(const struct guest *guest)
+static uint64_t memory_bytes(const struct guest *guest, size_t part)
 {
         struct page_use use;
 
         if (guest->n_memory > 0)
-                return guest->memory_bytes;
-        page_read(&guest->instance->part[0].page, guest->slot, guest->instance->frame_buffer, &use);
+                return guest_sum_memory(guest, part);
+        guest_get_use_of(guest, &guest->instance->part[part], &use);
         return use.movable;
 }
 
 /* Returns what is lacking; what the mover holds of it already will not be free again. */
 static uint64_t ask(struct operation *operation, struct room_promise *promise, uint64_t bytes)
 {
-        struct room *room = &operation->target->room;
+        struct room *room = &device_of(operation)->room;
         uint64_t had = room_is_to(promise, room) ? promise->bytes : 0;
 
         if (had >= bytes)
@@ -55,15 +63,18 @@ static uint64_t ask(struct operation *operation, struct room_promise *promise, u
 /* Makes the promises, as yet unchecked: false: nothing is lacking. */
 static bool ask_all(struct operation *operation)
 {
+        size_t part = operation->admission.part;
         uint64_t sum = 0;
         struct guest *guest;
 
         operation->admission.held = 0;
         operation_for_each_guest(guest, operation) {
+                struct guest_room *room = &guest->room[part];
+
                 if (needs_restore(operation, guest))
-                        sum += ask(operation, &guest->coming,
-                                   footprint_get(guest, operation->target));
-                sum += ask(operation, &guest->arriving, memory_bytes(guest));
+                        sum += ask(operation, &room->coming,
+                                   footprint_get(guest, part, device_of(operation)));
+                sum += ask(operation, &room->arriving, memory_bytes(guest, part));
         }
         operation->admission.needed = sum;
         return sum > 0;
@@ -75,17 +86,19 @@ static void let_go(struct device *device, const struct guest *guest)
                 (void)mover_hold(device->mover, guest->pid, 0, NULL, NULL);
 }
 
-static void forget_all(struct operation *operation)
+static void forget(struct operation *operation, size_t part)
 {
         struct guest *guest;
 
         list_for_each(guest, &operation->instance->guests, link) {
-                if (guest->coming.is_memory)
-                        let_go(operation->target, guest);
-                room_forget(&guest->coming);
-                room_forget(&guest->arriving);
+                struct guest_room *room = &guest->room[part];
+
+                if (room->coming.is_memory)
+                        let_go(operation->target.device[part], guest);
+                room_forget(&room->coming);
+                room_forget(&room->arriving);
         }
-        room_forget(&operation->staging);
+        room_forget(&operation->staging[part]);
 }
 
 /* Who waits. */
@@ -98,14 +111,14 @@ static bool is_queued(const struct operation *operation)
 /* Is there anybody at work on the device, who may leave it or take less than he was promised? */
 static bool has_others(const struct operation *operation)
 {
-        const struct device *device = operation->target;
+        const struct device *device = device_of(operation);
         const struct instance *instance;
 
         list_for_each(instance, &device->manager->instances, link) {
                 const struct operation *other = instance->operation;
 
                 if (other && other != operation && !is_queued(other) &&
-                    (other->source == device || other->target == device))
+                    operation_is_at(other, device))
                         return true;
         }
         return false;
@@ -128,20 +141,68 @@ static void leave_queue(struct operation *operation)
         list_remove(&operation->admission.link);
 }
 
-/* The end of the part; the next one's turn. */
+/* Of what was not asked for yet, the device that comes first: so no two wait for each other. */
+static bool find_next(struct operation *operation)
+{
+        bool has_any = false;
+
+        for (size_t i = 0; i < operation->instance->n_parts; i++) {
+                if (operation->admission.is_asked[i] ||
+                    (has_any && operation->target.device[i]->index > device_of(operation)->index))
+                        continue;
+                operation->admission.part = i;
+                has_any = true;
+        }
+        if (has_any)
+                operation->admission.is_asked[operation->admission.part] = true;
+        return has_any;
+}
+
+static void begin(struct operation *operation)
+{
+        struct device *device = device_of(operation);
+
+        if (!operation->admission.can_wait) { /* those in the queue wait for it */
+                look(operation);
+                return;
+        }
+        forget(operation, operation->admission.part);
+        list_append(&device->admissions, &operation->admission.link);
+        start_timer(operation);
+        if (device->admissions.next == &operation->admission.link)
+                look(operation);
+}
+
+/* Those that lack nothing are passed over. */
+static void ask_next(struct operation *operation)
+{
+        while (find_next(operation))
+                if (ask_all(operation)) {
+                        begin(operation);
+                        return;
+                }
+        operation_end_part(operation);
+}
+
+/* The end of its turn; the next one's, and the next part's. */
 static void end(struct operation *operation)
 {
+        struct device *device = device_of(operation);
+
         operation->admission.is_looking = false;
         if (operation->error)
-                ceiling_look(operation->target);
+                ceiling_look(device);
         leave_queue(operation);
-        operation_end_part(operation);
-        look_at_first(operation->target);
+        if (operation->error)
+                operation_end_part(operation);
+        else
+                ask_next(operation);
+        look_at_first(device);
 }
 
 static void refuse(struct operation *operation)
 {
-        const struct device *device = operation->target;
+        const struct device *device = device_of(operation);
         char free_text[SIZE_TEXT_MAX], owed_text[SIZE_TEXT_MAX], needed_text[SIZE_TEXT_MAX];
         uint64_t owed = room_owed(&device->room);
 
@@ -190,7 +251,7 @@ static void wait_or_refuse(struct operation *operation)
                 refuse(operation);
                 return;
         }
-        forget_all(operation);
+        forget(operation, operation->admission.part);
         if (operation->admission.is_late || !has_others(operation)) {
                 refuse(operation);
                 return;
@@ -198,9 +259,9 @@ static void wait_or_refuse(struct operation *operation)
         if (!operation->admission.is_waiting)
                 log_event_of(operation->instance->owner, LOG_LEVEL_INFO, "waiting for room",
                              "vgpu=%s operation=%s device=%u", operation->instance->name,
-                             operation->kind->name, operation->target->index);
+                             operation->kind->name, device_of(operation)->index);
         operation->admission.is_waiting = true;
-        ceiling_look(operation->target);
+        ceiling_look(device_of(operation));
 }
 
 /* Asking the driver. */
@@ -209,13 +270,13 @@ static void fail(struct operation *operation, int error, const struct mover_done
 {
         operation->admission.is_failed = true;
         if (error == -ECONNRESET)
-                operation_lost_mover(operation);
+                operation_lost_mover(operation, device_of(operation));
         else if (error == -ENOMEM)
                 operation->admission.is_full = true;
         else if (done)
                 operation_fail(operation, error, "DriverFailed", "look at it with nvidia-smi",
                                "device %u cannot be used: %.63s failed with %d",
-                               operation->target->index, done->call, done->driver_code);
+                               device_of(operation)->index, done->call, done->driver_code);
         else
                 operation_fail_errno(operation, error, "asking for free memory");
 }
@@ -232,7 +293,7 @@ static void settle(struct operation *operation)
                 return;
         }
         if (operation->admission.can_wait)
-                forget_all(operation);
+                forget(operation, operation->admission.part);
         end(operation);
 }
 
@@ -244,30 +305,34 @@ static void end_hold(struct operation *operation)
 
 static void on_held(struct mover *mover, const struct mover_done *done, void *userdata)
 {
-        struct guest *guest = userdata;
-        struct operation *operation = guest->instance->operation;
+        struct guest_job *job = userdata;
+        struct operation *operation = job->guest->instance->operation;
 
         (void)mover;
         if (done->error)
                 fail(operation, done->error, done);
         else
-                room_turn(&guest->coming);
+                room_turn(&job->guest->room[job->part].coming);
         end_hold(operation);
 }
 
 static void hold(struct operation *operation)
 {
+        size_t part = operation->admission.part;
+        struct device *device = device_of(operation);
         struct guest *guest;
         struct mover *mover;
-        int r = device_get_mover(operation->target, &mover);
+        int r = device_get_mover(device, &mover);
 
         operation->admission.n_holds = 1; /* until all are asked for */
         operation_for_each_guest(guest, operation) {
-                if (!room_is_to(&guest->coming, &operation->target->room) ||
-                    guest->coming.is_memory)
+                const struct room_promise *coming = &guest->room[part].coming;
+
+                if (!room_is_to(coming, &device->room) || coming->is_memory)
                         continue;
                 if (r == 0)
-                        r = mover_hold(mover, guest->pid, guest->coming.bytes, on_held, guest);
+                        r = mover_hold(mover, guest->pid, coming->bytes, on_held,
+                                       &guest->job[part]);
                 if (r == 0)
                         operation->admission.n_holds++;
         }
@@ -277,37 +342,41 @@ static void hold(struct operation *operation)
 }
 
 /* As much as there is, but not what others may want. */
-static void promise_staging(struct operation *operation, uint64_t left)
+static uint64_t sum_arriving(const struct operation *operation)
 {
-        uint64_t total = operation->target->memory_total;
-        uint64_t reserve = total / STAGE_RESERVE_PART < STAGE_RESERVE ? total / STAGE_RESERVE_PART
-                                                                      : STAGE_RESERVE;
-        uint64_t sum = 0;
         struct guest *guest;
+        uint64_t sum = 0;
 
         operation_for_each_guest(guest, operation)
-                sum += guest->arriving.bytes;
+                sum += guest->room[operation->admission.part].arriving.bytes;
+        return sum;
+}
+
+static void promise_staging(struct operation *operation, uint64_t left)
+{
+        struct device *device = device_of(operation);
+        uint64_t total = device->memory_total;
+        uint64_t reserve = total / STAGE_RESERVE_PART < STAGE_RESERVE ? total / STAGE_RESERVE_PART
+                                                                      : STAGE_RESERVE;
+        uint64_t sum = sum_arriving(operation);
+
         left = left > reserve ? left - reserve : 0;
-        room_promise(&operation->target->room, &operation->staging, left < sum ? left : sum);
+        room_promise(&device->room, &operation->staging[operation->admission.part],
+                     left < sum ? left : sum);
 }
 
 /* Who comes early gets only the room for contexts at once, out of what those that leave have let go. */
 static uint64_t sum_later(const struct operation *operation)
 {
-        struct guest *guest;
-        uint64_t sum = 0;
-
-        if (!operation->is_early)
-                return 0;
-        operation_for_each_guest(guest, operation)
-                sum += guest->arriving.bytes;
-        return sum + handover_get_lent(operation->target);
+        return operation->is_early
+                       ? sum_arriving(operation) + handover_get_lent(device_of(operation))
+                       : 0;
 }
 
 static void on_info(struct mover *mover, int error, const struct mover_info *info, void *userdata)
 {
         struct operation *operation = userdata;
-        struct room *room = &operation->target->room;
+        struct device *device = device_of(operation);
         int64_t left;
 
         (void)mover;
@@ -317,16 +386,16 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
                 return;
         }
         operation->admission.free = info->memory_free;
-        left = room_balance(room, info->memory_free + operation->admission.held,
+        left = room_balance(&device->room, info->memory_free + operation->admission.held,
                             operation->admission.mark) -
                (int64_t)operation->admission.pending + (int64_t)sum_later(operation);
         if (left < 0) {
                 wait_or_refuse(operation);
                 return;
         }
-        if (!operation->staging.room && !operation->is_early)
+        if (!operation->staging[operation->admission.part].room && !operation->is_early)
                 promise_staging(operation, (uint64_t)left);
-        ceiling_settle(operation->target, info->memory_free + operation->admission.held,
+        ceiling_settle(device, info->memory_free + operation->admission.held,
                        operation->admission.mark, operation->admission.pending);
         hold(operation);
 }
@@ -335,11 +404,12 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
 static void on_context(struct mover *mover, const struct mover_done *done, void *userdata)
 {
         struct operation *operation = userdata;
+        struct device *device = device_of(operation);
         int r = done->error;
 
-        operation->admission.mark = room_mark(&operation->target->room);
-        operation->admission.pending = ceiling_freeze(operation->target, NULL);
-        operation->target->has_context |= r == 0;
+        operation->admission.mark = room_mark(&device->room);
+        operation->admission.pending = ceiling_freeze(device, NULL);
+        device->has_context |= r == 0;
         if (r == 0)
                 r = mover_info(mover, on_info, operation);
         if (r == 0)
@@ -356,7 +426,7 @@ static void look(struct operation *operation)
         operation->admission.is_looking = true;
         operation->admission.is_failed = operation->admission.is_full = false;
         (void)ask_all(operation);
-        r = device_get_mover(operation->target, &mover);
+        r = device_get_mover(device_of(operation), &mover);
         if (r == 0)
                 r = mover_context(mover, true, on_context, operation);
         if (r == 0)
@@ -367,59 +437,63 @@ static void look(struct operation *operation)
 
 void admission_begin(struct operation *operation, bool can_wait)
 {
-        struct device *device = operation->target;
-
-        if (!ask_all(operation))
-                return;
         operation_begin_part(operation);
         operation->admission.can_wait = can_wait;
-        if (!can_wait) { /* those in the queue wait for it */
-                look(operation);
-                return;
-        }
-        forget_all(operation);
-        list_append(&device->admissions, &operation->admission.link);
-        start_timer(operation);
-        if (device->admissions.next == &operation->admission.link)
-                look(operation);
+        memset(operation->admission.is_asked, 0, sizeof(operation->admission.is_asked));
+        ask_next(operation);
 }
 
 /* The way back. */
 
-void admission_expect_back(struct operation *operation, struct guest *guest)
+void admission_expect_back(struct operation *operation, struct guest *guest, size_t part)
 {
-        struct device *source = operation->source;
+        struct device *source = operation->source.device[part];
 
-        room_promise(&source->room, &guest->returning, footprint_get(guest, source));
+        room_promise(&source->room, &guest->room[part].returning,
+                     footprint_get(guest, part, source));
 }
 
-struct room_promise *admission_promise_to(struct guest *guest, struct device *device)
+struct room_promise *admission_promise_to(struct guest *guest, size_t part, struct device *device)
 {
-        if (room_is_to(&guest->coming, &device->room))
-                return &guest->coming;
-        if (!room_is_to(&guest->returning, &device->room))
-                room_promise(&device->room, &guest->returning, footprint_get(guest, device));
-        return &guest->returning;
+        struct guest_room *room = &guest->room[part];
+
+        if (room_is_to(&room->coming, &device->room))
+                return &room->coming;
+        if (!room_is_to(&room->returning, &device->room))
+                room_promise(&device->room, &room->returning, footprint_get(guest, part, device));
+        return &room->returning;
 }
 
 /* The end. */
 
-void admission_end(struct operation *operation)
+static void end_part(struct operation *operation, size_t part)
 {
+        struct device *source = operation->source.device[part];
+        struct device *target = operation->target.device[part];
         struct guest *guest;
 
-        leave_queue(operation);
         list_for_each(guest, &operation->instance->guests, link) {
-                if (guest->coming.room && !guest->coming.is_memory)
-                        let_go(operation->target, guest);
-                if (guest->returning.room)
-                        let_go(operation->source, guest);
-                room_forget(&guest->returning);
+                struct guest_room *room = &guest->room[part];
+
+                if (room->coming.room && !room->coming.is_memory)
+                        let_go(target, guest);
+                if (room->returning.room)
+                        let_go(source, guest);
+                room_forget(&room->returning);
         }
+        forget(operation, part);
+}
+
+void admission_end(struct operation *operation)
+{
+        leave_queue(operation);
+        for (size_t i = 0; i < operation->instance->n_parts; i++)
+                end_part(operation, i);
         handover_end(operation);
-        forget_all(operation);
-        ceiling_look(operation->target);
-        ceiling_look(operation->source);
+        for (size_t i = 0; i < operation->instance->n_parts; i++) {
+                ceiling_look(operation->target.device[i]);
+                ceiling_look(operation->source.device[i]);
+        }
 }
 
 void admission_look_again(struct manager *manager)

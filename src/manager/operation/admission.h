@@ -16,6 +16,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct device;
 struct guest;
@@ -28,11 +29,11 @@ struct operation;
  */
 void admission_begin(struct operation *operation, bool can_wait);
 
-/* admission_expect_back() - @guest leaves @operation's source, and may have to go back there. */
-void admission_expect_back(struct operation *operation, struct guest *guest);
+/* admission_expect_back() - @guest leaves part @part of @operation's source, and may have to go back there. */
+void admission_expect_back(struct operation *operation, struct guest *guest, size_t part);
 
-/* admission_promise_to() - of what @guest was promised for its context: on @device; made if need be. */
-struct room_promise *admission_promise_to(struct guest *guest, struct device *device);
+/* admission_promise_to() - of what @guest was promised for its context: on @device, as part @part; made if need be. */
+struct room_promise *admission_promise_to(struct guest *guest, size_t part, struct device *device);
 
 /* admission_give_up() - @operation does not wait for room any longer. */
 void admission_give_up(struct operation *operation);

@@ -58,7 +58,7 @@ static void fail_room(struct guest *guest)
                        "end or suspend what is there, or choose another device",
                        "device %u has not the room that others left for process %d (%.40s): "
                        "somebody has taken some of it",
-                       operation->target->index, (int)guest->pid, guest->name);
+                       operation->target.device[0]->index, (int)guest->pid, guest->name);
 }
 
 static void wait_for_room(struct guest *guest)
@@ -67,7 +67,7 @@ static void wait_for_room(struct guest *guest)
         uint64_t now = clock_now(CLOCK_MONOTONIC);
         int r = 0;
 
-        if (handover_is_under_way(operation->target))
+        if (handover_is_under_way(operation->target.device[0]))
                 guest->arrival.lack_ns = 0;
         else if (guest->arrival.lack_ns == 0)
                 guest->arrival.lack_ns = now;
@@ -94,7 +94,7 @@ static size_t choose(const struct guest *guest, uint64_t room)
                 sum += guest->memory[first + n++].size;
         if (first + n < guest->n_memory && sum < part_bytes(guest) / 2 &&
             sum + guest->memory[first + n].size > room &&
-            handover_is_under_way(guest->instance->operation->target))
+            handover_is_under_way(guest->instance->operation->target.device[0]))
                 return 0; /* a larger part will do better */
         return n;
 }
@@ -113,7 +113,7 @@ static void note_created(struct guest *guest, size_t n)
                 sum += guest->memory[guest->arrival.n_created + i].size;
         guest->arrival.n_created += n;
         guest->arrival.lack_ns = 0;
-        room_turn_part(&guest->arriving, sum);
+        room_turn_part(&guest->room[0].arriving, sum);
         operation_pass(guest->instance->operation, "arriving");
 }
 
@@ -153,14 +153,15 @@ static void create(struct guest *guest, size_t n)
 /* What the driver has free, but for what others than those that hand over were promised. */
 static uint64_t count_room(const struct operation *operation, uint64_t free)
 {
-        const struct room *room = &operation->target->room;
-        uint64_t own = handover_get_lent(operation->target);
+        const struct room *room = &operation->target.device[0]->room;
+        uint64_t own = handover_get_lent(operation->target.device[0]);
         struct guest *guest;
         int64_t left;
 
         operation_for_each_guest(guest, operation)
-                if (room_is_to(&guest->arriving, room) && !guest->arriving.is_memory)
-                        own += guest->arriving.bytes;
+                if (room_is_to(&guest->room[0].arriving, room) &&
+                    !guest->room[0].arriving.is_memory)
+                        own += guest->room[0].arriving.bytes;
         left = room_balance(room, free, operation->admission.mark) + (int64_t)own -
                (int64_t)operation->admission.pending;
         return left > 0 ? (uint64_t)left : 0;
@@ -169,7 +170,7 @@ static uint64_t count_room(const struct operation *operation, uint64_t free)
 static void fail(struct operation *operation, int error)
 {
         if (error == -ECONNRESET)
-                operation_lost_mover(operation);
+                operation_lost_mover(operation, operation->target.device[0]);
         else
                 operation_fail_errno(operation, error, "asking for free memory");
 }
@@ -186,8 +187,8 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
                 fail(operation, error);
         } else if (!is_stopping(guest)) {
                 n = choose(guest, count_room(operation, info->memory_free));
-                ceiling_settle(operation->target, info->memory_free, operation->admission.mark,
-                               operation->admission.pending);
+                ceiling_settle(operation->target.device[0], info->memory_free,
+                               operation->admission.mark, operation->admission.pending);
                 if (n > 0)
                         create(guest, n);
                 else
@@ -203,8 +204,8 @@ static void on_context(struct mover *mover, const struct mover_done *done, void 
         struct operation *operation = guest->instance->operation;
         int r = done->error;
 
-        operation->admission.mark = room_mark(&operation->target->room);
-        operation->admission.pending = ceiling_freeze(operation->target, NULL);
+        operation->admission.mark = room_mark(&operation->target.device[0]->room);
+        operation->admission.pending = ceiling_freeze(operation->target.device[0], NULL);
         if (r == 0)
                 r = mover_info(mover, on_info, guest);
         if (r == 0)
@@ -223,7 +224,7 @@ static void look(struct guest *guest)
         if (is_stopping(guest) || guest->arrival.is_looking || guest->arrival.n_creating > 0 ||
             guest->arrival.timer || guest->arrival.n_created == guest->n_memory)
                 return;
-        r = device_get_mover(operation->target, &mover);
+        r = device_get_mover(operation->target.device[0], &mover);
         if (r == 0)
                 r = mover_context(mover, true, on_context, guest);
         guest->arrival.is_looking = r == 0;
@@ -237,7 +238,7 @@ static void on_filled(struct guest *guest, bool is_done)
 {
         guest->arrival.is_filling = false;
         if (is_done) {
-                guest->arrival.n_filled += guest->job.n;
+                guest->arrival.n_filled += guest->copy.n;
                 operation_pass(guest->instance->operation, "arrived");
         }
         go_on(guest);

@@ -149,7 +149,7 @@ static void restore(struct operation *operation)
         struct guest *guest;
 
         operation_for_each_guest(guest, operation)
-                contexts_move(operation, guest, operation->target);
+                contexts_move(operation, guest, &operation->target);
 }
 
 static void drop(struct operation *operation)

@@ -9,6 +9,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/promise.h"
+#include "manager/model/recovery.h"
 #include "manager/operation/admission.h"
 #include "manager/operation/arrival.h"
 #include "manager/operation/broadcast.h"
@@ -20,26 +21,39 @@
 #include "manager/setting/settings.h"
 #include "state/kind.h"
 
-int coming_check_promise(const struct operation *operation, struct failure *failure)
+static int check_promise(const struct instance *instance, const struct device *device,
+                         struct failure *failure)
 {
-        const struct instance *instance = operation->instance;
+        bool has_several = instance->n_parts > 1;
         int r;
 
-        if (instance->frame_buffer > operation->target->memory_total)
+        if (instance->frame_buffer > device->memory_total)
                 return failure_set(failure, -ENOSPC, "NoRoom", "choose another device",
-                                   "device %u is smaller than vGPU %s", operation->target->index,
+                                   "device %u is smaller than vGPU %s", device->index,
                                    instance->name);
-        r = promise_check_room(operation->target, instance->frame_buffer, instance, failure);
+        r = promise_check_room(device, instance->frame_buffer, instance, failure);
         if (r == 0)
-                r = settings_check_size(operation->target, instance->frame_buffer, instance,
-                                        failure);
-        return r < 0 ? r : schedule_check_move(instance, operation->target, failure);
+                r = settings_check_size(device, instance->frame_buffer, instance, failure);
+        if (r == 0 && has_several && !instance_is_on(instance, device))
+                r = promise_check_several(device, failure);
+        if (r == 0 && has_several)
+                r = schedule_check_several(device, failure);
+        return r < 0 ? r : schedule_check_move(instance, device, failure);
+}
+
+int coming_check_promise(const struct operation *operation, struct failure *failure)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < operation->instance->n_parts; i++)
+                r = check_promise(operation->instance, operation->target.device[i], failure);
+        return r;
 }
 
 /* By what the state page says of both, and so as NVML's library answers for their metadata. */
-int coming_check_kind(const struct operation *operation, struct failure *failure)
+static int check_kind(const struct instance *instance, const struct device *from,
+                      const struct device *to, struct failure *failure)
 {
-        const struct device *from = instance_home(operation->instance), *to = operation->target;
         const struct state_page *state_page = from->manager->state_page;
         struct state_kind from_kind, to_kind;
         struct state_device record;
@@ -49,7 +63,7 @@ int coming_check_kind(const struct operation *operation, struct failure *failure
         if (state_read_device(state_page, to->index, &record) && !record.can_migrate)
                 return failure_set(failure, -EOPNOTSUPP, "Unsupported", "choose another device",
                                    "vGPU %s cannot move to device %u: no vGPU can move there",
-                                   operation->instance->name, to->index);
+                                   instance->name, to->index);
         if (state_read_kind(state_page, from->index, &from_kind) &&
             state_read_kind(state_page, to->index, &to_kind) &&
             state_is_same_kind(&from_kind, &to_kind))
@@ -57,7 +71,18 @@ int coming_check_kind(const struct operation *operation, struct failure *failure
         return failure_set(failure, -EOPNOTSUPP, "Unsupported", "choose a device of the same kind",
                            "vGPU %s cannot move from device %u (%s) to device %u (%s): they are "
                            "not of one kind",
-                           operation->instance->name, from->index, from->name, to->index, to->name);
+                           instance->name, from->index, from->name, to->index, to->name);
+}
+
+int coming_check_kind(const struct operation *operation, struct failure *failure)
+{
+        const struct instance *instance = operation->instance;
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < instance->n_parts; i++)
+                r = check_kind(instance, instance->part[i].device, operation->target.device[i],
+                               failure);
+        return r;
 }
 
 void coming_check(struct operation *operation)
@@ -99,11 +124,13 @@ void coming_copy(struct operation *operation)
                 arrival_run(operation);
                 return;
         }
-        room_turn(&operation->staging); /* it ends where the copy begins */
-        operation_for_each_guest(guest, operation) {
-                room_turn(&guest->arriving); /* it has been created */
-                copies_in(operation, guest);
+        for (size_t i = 0; i < operation->instance->n_parts; i++) {
+                room_turn(&operation->staging[i]); /* it ends where the copy begins */
+                operation_for_each_guest(guest, operation)
+                        room_turn(&guest->room[i].arriving); /* it has been created */
         }
+        operation_for_each_guest(guest, operation)
+                copies_in(operation, guest);
         broadcast_take(operation);
 }
 
@@ -131,8 +158,7 @@ static int put(struct operation *operation)
         struct instance *instance = operation->instance;
         struct store *store = instance->manager->store;
         struct guest *guest;
-        int r = store_set_instance(store, instance->id, state_after(operation),
-                                   operation->target->uuid);
+        int r = recovery_put_state(instance, state_after(operation), &operation->target);
 
         operation_for_each_guest(guest, operation)
                 if (r == 0)
@@ -146,7 +172,8 @@ static void settle(struct operation *operation)
 {
         struct guest *guest;
 
-        operation->instance->part[0].device = operation->target;
+        for (size_t i = 0; i < operation->instance->n_parts; i++)
+                operation->instance->part[i].device = operation->target.device[i];
         operation->instance->state = state_after(operation);
         operation_for_each_guest(guest, operation)
                 guest->is_remembered = false;

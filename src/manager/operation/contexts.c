@@ -27,7 +27,7 @@ static void end(struct guest *guest)
 }
 
 /*
- * What is done next for a process that is to be on @wanted, or suspended if that is NULL. The mover's
+ * What is done next for a process that is to be on @wanted, or suspended if that is nowhere. The mover's
  * actions start from any state of the process, so what was interrupted is simply done again: a resume
  * first of all, for only its end tells where the context is.
  */
@@ -35,43 +35,48 @@ enum action { ACTION_NOTHING, ACTION_SUSPEND, ACTION_RESUME, ACTION_GIVE_UP };
 
 struct plan {
         enum action action;
-        struct device *from, *to;
+        struct place from, to;
 };
 
-static struct plan plan(enum guest_context context, struct device *device, struct device *target,
-                        struct device *wanted)
+static struct plan plan(enum guest_context context, const struct place *place,
+                        const struct place *target, const struct place *wanted)
 {
+        bool is_there = place_is_equal(wanted, place);
+
         switch (context) {
         case GUEST_CONTEXT_RUNNING:
-                return (struct plan){ wanted == device ? ACTION_NOTHING : ACTION_SUSPEND, device,
-                                      NULL };
+                return (struct plan){ is_there ? ACTION_NOTHING : ACTION_SUSPEND, *place,
+                                      place_nowhere };
         case GUEST_CONTEXT_SUSPENDING:
-                return wanted == device ? (struct plan){ ACTION_RESUME, device, wanted }
-                                        : (struct plan){ ACTION_SUSPEND, device, NULL };
+                return is_there ? (struct plan){ ACTION_RESUME, *place, *wanted }
+                                : (struct plan){ ACTION_SUSPEND, *place, place_nowhere };
         case GUEST_CONTEXT_SUSPENDED:
-                return (struct plan){ wanted ? ACTION_RESUME : ACTION_NOTHING, device, wanted };
+                return (struct plan){ place_is_nowhere(wanted) ? ACTION_NOTHING : ACTION_RESUME,
+                                      *place, *wanted };
         case GUEST_CONTEXT_RESUMING:
-                return (struct plan){ target ? ACTION_RESUME : ACTION_GIVE_UP, device, target };
+                return (struct plan){ place_is_nowhere(target) ? ACTION_GIVE_UP : ACTION_RESUME,
+                                      *place, *target };
         case GUEST_CONTEXT_LOST:
                 break;
         }
-        return (struct plan){ ACTION_GIVE_UP, device, NULL };
+        return (struct plan){ ACTION_GIVE_UP, *place, place_nowhere };
 }
 
 /* From what the store says, would the next manager, who undoes the same, do what we are about to do? */
-static bool is_foreseen(const struct guest *guest, enum action action, const struct device *target)
+static bool is_foreseen(const struct guest *guest, enum action action, const struct place *target)
 {
-        struct plan next = plan(guest->stored.context, guest->stored.device, guest->stored.target,
-                                guest->context_wanted);
+        struct plan next = plan(guest->stored.context, &guest->stored.place, &guest->stored.target,
+                                &guest->context_wanted);
 
-        return next.action == action && next.from == guest->context_device && next.to == target;
+        return next.action == action && place_is_equal(&next.from, &guest->context_place) &&
+               place_is_equal(&next.to, target);
 }
 
 /*
  * Takes the moment down: the driver's state alone does not say on which device. A full disk does not
  * keep us from undoing what need not be taken down.
  */
-static int enter(struct guest *guest, enum guest_context context, struct device *target)
+static int enter(struct guest *guest, enum guest_context context, const struct place *target)
 {
         struct operation *operation = guest->instance->operation;
         int r;
@@ -79,10 +84,11 @@ static int enter(struct guest *guest, enum guest_context context, struct device 
         guest->context_before.context = guest->context;
         guest->context_before.target = guest->context_target;
         guest->context = context;
-        guest->context_target = target;
+        guest->context_target = *target;
         r = recovery_store_process(guest);
-        if (r == 0 || (operation->is_undoing &&
-                       is_foreseen(guest, target ? ACTION_RESUME : ACTION_SUSPEND, target)))
+        if (r == 0 ||
+            (operation->is_undoing &&
+             is_foreseen(guest, place_is_nowhere(target) ? ACTION_SUSPEND : ACTION_RESUME, target)))
                 return 0;
         operation_fail_store(operation, r, "noting what the driver is asked for");
         return r;
@@ -96,11 +102,11 @@ static void step_back(struct guest *guest)
         (void)recovery_store_process(guest);
 }
 
-static void settle(struct guest *guest, enum guest_context context, struct device *device)
+static void settle(struct guest *guest, enum guest_context context, struct place place)
 {
         guest->context = context;
-        guest->context_device = device;
-        guest->context_target = NULL;
+        guest->context_place = place;
+        guest->context_target = place_nowhere;
         (void)recovery_store_process(guest); /* if not, the next manager does the call again */
 }
 
@@ -121,25 +127,25 @@ static bool has_died(const struct guest *guest, const struct mover_done *done)
         return done->error == -ESRCH || process_get_start_time(guest->pid, &start_time) == -ESRCH;
 }
 
-static void fail(struct guest *guest, const struct mover_done *done)
+static void fail(struct guest *guest, const struct device *device, const struct mover_done *done)
 {
         struct operation *operation = guest->instance->operation;
         bool is_dead = has_died(guest, done);
 
         if (done->error == -ECONNRESET)
-                operation_lost_mover(operation);
+                operation_lost_mover(operation, device);
         else if (is_dead)
                 (void)0; /* it died; what is left of it is buried at the end */
         else if (guest->context == GUEST_CONTEXT_LOST)
                 operation_lose_guest(operation, guest);
         else if (done->driver_code == CUDA_ERROR_DEINITIALIZED)
                 operation_let_go_guest(operation, guest, "it is ending: its driver has ended");
-        else if (done->error == -ENOSPC && guest->context_wanted)
+        else if (done->error == -ENOSPC && !place_is_nowhere(&guest->context_wanted))
                 operation_fail(operation, -ENOSPC, "NoRoom",
                                "end or suspend what is there, or choose another device",
                                "device %u has too little free memory for the context of process "
                                "%d (%.40s)",
-                               guest->context_wanted->index, (int)guest->pid, guest->name);
+                               device->index, (int)guest->pid, guest->name);
         else if (done->error == -ETIMEDOUT)
                 operation_fail(operation, -ETIMEDOUT, "TimedOut",
                                "try again with a longer --timeout",
@@ -171,27 +177,26 @@ static void count_time(struct operation *operation, const struct mover_done *don
 
 static uint64_t neighbours_bytes(const struct operation *operation)
 {
+        const struct device *device = operation->source.device[0];
         const struct instance *instance;
         uint64_t sum = 0;
 
-        list_for_each(instance, &operation->source->manager->instances, link)
-                if (instance != operation->instance &&
-                    instance_is_on(instance, operation->source) && !instance_is_off(instance))
+        list_for_each(instance, &device->manager->instances, link)
+                if (instance != operation->instance && instance_is_on(instance, device) &&
+                    !instance_is_off(instance))
                         sum += guests_get_used(instance);
         return sum;
 }
 
 static bool is_alone(const struct operation *operation)
 {
+        const struct device *device = operation->source.device[0];
         const struct instance *instance;
 
-        list_for_each(instance, &operation->source->manager->instances, link) {
-                const struct operation *other = instance->operation;
-
-                if (other && other != operation &&
-                    (other->source == operation->source || other->target == operation->source))
+        list_for_each(instance, &device->manager->instances, link)
+                if (instance->operation && instance->operation != operation &&
+                    operation_is_at(instance->operation, device))
                         return false;
-        }
         return operation->n_processes == 1;
 }
 
@@ -202,21 +207,70 @@ static void expect_back(struct guest *guest)
         operation->neighbours_bytes =
                 is_alone(operation) ? neighbours_bytes(operation) : UINT64_MAX;
         footprint_note(guest);
-        admission_expect_back(operation, guest);
-        room_turn(&guest->returning); /* for it is still there */
+        for (size_t i = 0; i < guest->instance->n_parts; i++) {
+                admission_expect_back(operation, guest, i);
+                room_turn(&guest->room[i].returning); /* for it is still there */
+        }
 }
 
 static void note_left(struct guest *guest, const struct mover_done *done)
 {
         struct operation *operation = guest->instance->operation;
+        struct room_promise *returning = &guest->room[0].returning;
 
-        if (!guest->returning.room)
+        if (!returning->room)
                 return;
         if (done->bytes > 0 && is_alone(operation) &&
             neighbours_bytes(operation) == operation->neighbours_bytes)
                 footprint_measure(guest, done->bytes);
-        if (!done->is_held || footprint_get(guest, operation->source) > guest->returning.bytes)
-                admission_expect_back(operation, guest);
+        if (!done->is_held ||
+            footprint_get(guest, 0, operation->source.device[0]) > returning->bytes)
+                admission_expect_back(operation, guest, 0);
+}
+
+/*
+ * The room of the other devices. The mover that calls the driver holds only that of its own; those of the
+ * others hold theirs, one after another in the order of parts: after the checkpoint, for the way back, and
+ * before the restore, until right before the call.
+ */
+
+static void on_left(struct guest *guest)
+{
+        if (!guest->instance->operation->is_undoing)
+                operation_pass(guest->instance->operation, "checkpointed");
+        step(guest);
+}
+
+static void hold_left(struct guest *guest, size_t part);
+
+static void on_left_held(struct mover *mover, const struct mover_done *done, void *userdata)
+{
+        struct guest_job *job = userdata;
+        struct guest *guest = job->guest;
+
+        (void)mover;
+        if (done->error)
+                admission_expect_back(guest->instance->operation, guest, job->part);
+        hold_left(guest, job->part + 1);
+}
+
+static void hold_left(struct guest *guest, size_t part)
+{
+        struct operation *operation = guest->instance->operation;
+        struct mover *mover;
+
+        for (; part < guest->instance->n_parts; part++) {
+                struct room_promise *returning = &guest->room[part].returning;
+
+                if (!returning->room || operation->is_undoing)
+                        continue;
+                if (device_get_mover(operation->source.device[part], &mover) == 0 &&
+                    mover_hold(mover, guest->pid, returning->bytes, on_left_held,
+                               &guest->job[part]) == 0)
+                        return;
+                admission_expect_back(operation, guest, part);
+        }
+        on_left(guest);
 }
 
 static void on_suspended(struct mover *mover, const struct mover_done *done, void *userdata)
@@ -226,20 +280,18 @@ static void on_suspended(struct mover *mover, const struct mover_done *done, voi
         (void)mover;
         if (done->error == 0 || has_no_context(guest, done)) {
                 count_time(guest->instance->operation, done);
-                settle(guest, GUEST_CONTEXT_SUSPENDED, guest->context_device);
+                settle(guest, GUEST_CONTEXT_SUSPENDED, guest->context_place);
                 note_left(guest, done);
-                if (!guest->instance->operation->is_undoing)
-                        operation_pass(guest->instance->operation, "checkpointed");
-                step(guest);
+                hold_left(guest, 1);
                 return;
         }
         if (done->is_untouched)
                 step_back(guest);
         else if (done->process_state == 0)
-                settle(guest, GUEST_CONTEXT_RUNNING, guest->context_device);
+                settle(guest, GUEST_CONTEXT_RUNNING, guest->context_place);
         else if (done->process_state == CU_PROCESS_STATE_FAILED)
-                settle(guest, GUEST_CONTEXT_LOST, guest->context_device);
-        fail(guest, done);
+                settle(guest, GUEST_CONTEXT_LOST, guest->context_place);
+        fail(guest, guest->instance->operation->source.device[0], done);
 }
 
 /* Somebody has taken what was to be the way back; he may not stay. */
@@ -291,7 +343,7 @@ static bool waits_for_those_who_ask(struct guest *guest, struct device *target)
 }
 
 /* False: that was long enough. */
-static bool waits_for_room(struct guest *guest)
+static bool waits_for_room(struct guest *guest, const struct device *device)
 {
         const struct operation *operation = guest->instance->operation;
         uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
@@ -300,7 +352,7 @@ static bool waits_for_room(struct guest *guest)
                 guest->room_deadline_ns = now_ns + operation->timeout_ms * 1000000ull;
                 log_event_of(guest->payer, LOG_LEVEL_WARNING, "waiting for room to go back",
                              "vgpu=%s pid=%d device=%u", guest->instance->name, (int)guest->pid,
-                             guest->context_wanted->index);
+                             device->index);
         }
         return now_ns < guest->room_deadline_ns &&
                sd_event_add_time_relative(guest->instance->manager->event, &guest->room_timer,
@@ -308,49 +360,82 @@ static bool waits_for_room(struct guest *guest)
                                           guest) >= 0;
 }
 
-static void on_resumed(struct mover *mover, const struct mover_done *done, void *userdata)
+/* What came of it; @device: whose mover says so. */
+static void end_resume(struct guest *guest, const struct device *device,
+                       const struct mover_done *done)
 {
-        struct guest *guest = userdata;
-
-        (void)mover;
-        if (done->error == 0 || has_no_context(guest, done)) {
-                count_time(guest->instance->operation, done);
-                room_turn(admission_promise_to(guest, guest->context_target));
-                settle(guest, GUEST_CONTEXT_RUNNING, guest->context_target);
-                step(guest);
-                return;
-        }
         if (done->is_untouched) {
                 step_back(guest);
         } else if (done->process_state == CU_PROCESS_STATE_CHECKPOINTED) {
-                bool was_detour = guest->context_target != guest->context_wanted;
+                bool was_detour = !place_is_equal(&guest->context_target, &guest->context_wanted);
 
-                settle(guest, GUEST_CONTEXT_SUSPENDED, guest->context_device);
+                settle(guest, GUEST_CONTEXT_SUSPENDED, guest->context_place);
                 if (was_detour) { /* it need not have gone there */
                         step(guest);
                         return;
                 }
                 if (done->error == -ENOSPC && guest->instance->operation->is_undoing &&
-                    waits_for_room(guest))
+                    waits_for_room(guest, device))
                         return;
         } else if (done->process_state == CU_PROCESS_STATE_FAILED) {
-                settle(guest, GUEST_CONTEXT_LOST, guest->context_device);
+                settle(guest, GUEST_CONTEXT_LOST, guest->context_place);
         }
-        fail(guest, done);
+        fail(guest, device, done);
 }
 
-/* The driver wants a permutation of all devices of the machine: the two change places. */
-static size_t make_pairs(const struct device *from, const struct device *to,
+static void on_resumed(struct mover *mover, const struct mover_done *done, void *userdata)
+{
+        struct guest *guest = userdata;
+
+        (void)mover;
+        if (done->error != 0 && !has_no_context(guest, done)) {
+                end_resume(guest, guest->context_target.device[0], done);
+                return;
+        }
+        count_time(guest->instance->operation, done);
+        for (size_t i = 0; i < guest->instance->n_parts; i++)
+                room_turn(admission_promise_to(guest, i, guest->context_target.device[i]));
+        settle(guest, GUEST_CONTEXT_RUNNING, guest->context_target);
+        step(guest);
+}
+
+static bool has_part(const struct place *place, const struct device *device, size_t *ret_part)
+{
+        for (size_t i = 0; i < place_count(place); i++)
+                if (place->device[i] == device) {
+                        *ret_part = i;
+                        return true;
+                }
+        return false;
+}
+
+/*
+ * The driver wants a permutation of all devices of the machine. What is in the way of a process goes where
+ * the chain of those that leave begins; so two devices change places.
+ */
+static const struct device *image_of(const struct device *device, const struct place *from,
+                                     const struct place *to)
+{
+        size_t part;
+
+        if (has_part(from, device, &part))
+                return to->device[part];
+        while (has_part(to, device, &part))
+                device = from->device[part];
+        return device;
+}
+
+static size_t make_pairs(const struct place *from, const struct place *to,
                          struct mover_pair pairs[MOVER_PAIRS_MAX])
 {
-        const struct manager *manager = from->manager;
+        const struct manager *manager = from->device[0]->manager;
         size_t n = 0;
 
-        if (from == to)
+        if (place_is_equal(from, to))
                 return 0;
         for (; n < manager->n_devices && n < MOVER_PAIRS_MAX; n++) {
                 const struct device *old = &manager->device[n];
-                const struct device *new = old == from ? to : old == to ? from : old;
+                const struct device *new = image_of(old, from, to);
 
                 memcpy(pairs[n].old_uuid, old->uuid_bytes, sizeof(pairs[n].old_uuid));
                 memcpy(pairs[n].new_uuid, new->uuid_bytes, sizeof(pairs[n].new_uuid));
@@ -358,64 +443,160 @@ static size_t make_pairs(const struct device *from, const struct device *to,
         return n;
 }
 
-static void fail_unasked(struct guest *guest, int error)
+static void fail_unasked(struct guest *guest, const struct device *device, int error)
 {
         const struct mover_done failed = { .error = error };
 
         step_back(guest);
-        fail(guest, &failed);
+        fail(guest, device, &failed);
 }
 
-/* By the mover of the device that it leaves: that of the other may still be starting. */
+/* By a mover of the devices that it leaves: that of another may still be starting. */
 static void suspend(struct guest *guest)
 {
         struct operation *operation = guest->instance->operation;
         struct mover_checkpoint_options options = { .timeout_ms = operation->timeout_ms };
+        struct device *source = operation->source.device[0];
         struct mover *mover;
-        int r = enter(guest, GUEST_CONTEXT_SUSPENDING, NULL);
+        int r = enter(guest, GUEST_CONTEXT_SUSPENDING, &place_nowhere);
 
         if (!operation->is_undoing) {
                 expect_back(guest);
-                options.bytes = guest->returning.bytes;
+                options.bytes = guest->room[0].returning.bytes;
         }
 
         if (r == 0)
-                r = device_get_mover(operation->source, &mover);
+                r = device_get_mover(source, &mover);
         if (r == 0)
                 r = mover_checkpoint(mover, guest->pid, guest->pidfd, MOVER_CHECKPOINT_SUSPEND,
                                      &options, on_suspended, guest);
         if (r < 0)
-                fail_unasked(guest, r);
+                fail_unasked(guest, source, r);
 }
 
-/* By the mover of the device that it enters, which holds the room for it there. */
-static void resume(struct guest *guest, struct device *target)
+/* The room is free from here on, but for those who were promised it. */
+static struct room_promise *return_room(struct guest *guest, size_t part)
 {
-        struct room_promise *promise = admission_promise_to(guest, target);
+        struct device *device = guest->context_target.device[part];
+        struct room_promise *promise = admission_promise_to(guest, part, device);
+
+        room_return(promise);
+        if (!ceiling_is_on(device))
+                ceiling_look(device);
+        return promise;
+}
+
+/* By a mover of the devices that it enters, which holds the room for it there. */
+static void call_resume(struct guest *guest)
+{
+        struct device *target = guest->context_target.device[0];
         struct mover_pair pairs[MOVER_PAIRS_MAX];
         struct mover_checkpoint_options options = {
                 .timeout_ms = guest->instance->operation->timeout_ms,
                 .pairs = pairs,
-                .n_pairs = make_pairs(guest->context_device, target, pairs),
-                .bytes = promise->bytes,
+                .n_pairs = make_pairs(&guest->context_place, &guest->context_target, pairs),
         };
         struct mover *mover;
-        int r;
+        int r = device_get_mover(target, &mover);
 
-        if (waits_for_those_who_ask(guest, target))
-                return;
-        r = enter(guest, GUEST_CONTEXT_RESUMING, target);
-        if (r == 0)
-                r = device_get_mover(target, &mover);
         if (r == 0) {
-                room_return(promise);
-                if (!ceiling_is_on(target))
-                        ceiling_look(target);
+                options.bytes = return_room(guest, 0)->bytes;
                 r = mover_checkpoint(mover, guest->pid, guest->pidfd, MOVER_CHECKPOINT_RESUME,
                                      &options, on_resumed, guest);
         }
         if (r < 0)
-                fail_unasked(guest, r);
+                fail_unasked(guest, target, r);
+}
+
+static void make_room(struct guest *guest, size_t part);
+
+/* It lacks nothing, if the process has it: a mover or a manager may have died after the restore. */
+static void on_state(struct mover *mover, const struct mover_done *done, void *userdata)
+{
+        struct guest_job *job = userdata;
+        const struct mover_done none = { .error = -ENOSPC,
+                                         .process_state = CU_PROCESS_STATE_CHECKPOINTED };
+
+        (void)mover;
+        if (done->error == 0 && done->process_state == CU_PROCESS_STATE_CHECKPOINTED)
+                end_resume(job->guest, job->guest->context_target.device[job->part], &none);
+        else
+                call_resume(job->guest);
+}
+
+static void look_at_state(struct guest_job *job, struct mover *mover)
+{
+        struct guest *guest = job->guest;
+        const struct mover_checkpoint_options options = { .timeout_ms = 1 };
+        int r = mover_checkpoint(mover, guest->pid, guest->pidfd, MOVER_CHECKPOINT_STATE, &options,
+                                 on_state, job);
+
+        if (r < 0)
+                fail_unasked(guest, guest->context_target.device[job->part], r);
+}
+
+static void on_room_made(struct mover *mover, const struct mover_done *done, void *userdata)
+{
+        struct guest_job *job = userdata;
+
+        (void)mover;
+        if (done->error)
+                fail_unasked(job->guest, job->guest->context_target.device[job->part], done->error);
+        else
+                make_room(job->guest, job->part + 1);
+}
+
+static void on_room_held(struct mover *mover, const struct mover_done *done, void *userdata)
+{
+        struct guest_job *job = userdata;
+        int r;
+
+        if (done->error == -ENOMEM) {
+                look_at_state(job, mover);
+                return;
+        }
+        if (done->error) {
+                on_room_made(mover, done, job);
+                return;
+        }
+        (void)return_room(job->guest, job->part);
+        r = mover_hold(mover, job->guest->pid, 0, on_room_made, job);
+        if (r < 0)
+                fail_unasked(job->guest, job->guest->context_target.device[job->part], r);
+}
+
+/* Of part @part and those behind it. */
+static void make_room(struct guest *guest, size_t part)
+{
+        struct device *device;
+        struct mover *mover;
+        int r;
+
+        if (part == guest->instance->n_parts || guest->is_dead) {
+                call_resume(guest);
+                return;
+        }
+        device = guest->context_target.device[part];
+        r = device_get_mover(device, &mover);
+        if (r == 0)
+                r = mover_hold(mover, guest->pid, admission_promise_to(guest, part, device)->bytes,
+                               on_room_held, &guest->job[part]);
+        if (r < 0)
+                fail_unasked(guest, device, r);
+}
+
+static void resume(struct guest *guest, const struct place *target)
+{
+        int r;
+
+        for (size_t i = 0; i < guest->instance->n_parts; i++)
+                if (waits_for_those_who_ask(guest, target->device[i]))
+                        return;
+        r = enter(guest, GUEST_CONTEXT_RESUMING, target);
+        if (r == 0)
+                make_room(guest, 1);
+        else
+                fail_unasked(guest, target->device[0], r);
 }
 
 static void give_up(struct guest *guest)
@@ -436,23 +617,23 @@ static void give_up(struct guest *guest)
 
 static void step(struct guest *guest)
 {
-        struct plan next = plan(guest->context, guest->context_device, guest->context_target,
-                                guest->context_wanted);
+        struct plan next = plan(guest->context, &guest->context_place, &guest->context_target,
+                                &guest->context_wanted);
 
         if (guest->is_dead || next.action == ACTION_NOTHING)
                 end(guest);
         else if (next.action == ACTION_SUSPEND)
                 suspend(guest);
         else if (next.action == ACTION_RESUME)
-                resume(guest, next.to);
+                resume(guest, &next.to);
         else
                 give_up(guest);
 }
 
-void contexts_move(struct operation *operation, struct guest *guest, struct device *wanted)
+void contexts_move(struct operation *operation, struct guest *guest, const struct place *wanted)
 {
         operation_begin_part(operation);
-        guest->context_wanted = wanted;
+        guest->context_wanted = *wanted;
         guest->room_deadline_ns = guest->asking_deadline_ns = 0;
         step(guest);
 }

@@ -12,11 +12,11 @@
  * device it is.
  */
 
-struct device;
 struct guest;
 struct operation;
+struct place;
 
-/* contexts_move() - to @wanted, or off all devices (NULL). A part of @operation. */
-void contexts_move(struct operation *operation, struct guest *guest, struct device *wanted);
+/* contexts_move() - to @wanted, or off all devices (nowhere). A part of @operation. */
+void contexts_move(struct operation *operation, struct guest *guest, const struct place *wanted);
 
 #endif

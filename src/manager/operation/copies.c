@@ -45,19 +45,20 @@ int copies_check(const struct guest *guest, struct failure *failure)
                            (int)guest->pid, guest->name, guest->instance->name);
 }
 
-static void note_failure(struct guest *guest, int error, const struct mover_done *done)
+static void note_failure(struct guest_job *job, int error, const struct mover_done *done)
 {
+        struct guest *guest = job->guest;
         struct operation *operation = guest->instance->operation;
 
         if (error == -ECONNRESET)
-                operation_lost_mover(operation);
+                operation_lost_mover(operation, job->device);
         else if (guest->is_dead)
                 (void)0; /* nobody needs it any more */
         else if (error == -ESTALE && copies_check(guest, &operation->failure) < 0)
                 operation_fail_errno(operation, error, "looking for memory in the pool");
         else if (done && done->driver_code == CUDA_ERROR_OUT_OF_MEMORY)
                 operation_fail(operation, -ENOSPC, "NoRoom", "free memory there or choose another",
-                               "device %u has too little free memory", guest->job.device->index);
+                               "device %u has too little free memory", job->device->index);
         else if (done)
                 operation_fail_driver(operation, guest, done->call, done->driver_code, error);
         else
@@ -66,42 +67,62 @@ static void note_failure(struct guest *guest, int error, const struct mover_done
                 operation_leave_guest(operation, guest);
 }
 
-/* Jobs. */
+/* Jobs: one for each device that has some of the memory that is copied. */
 
-static bool has_job(const struct guest *guest)
+static bool has_job(const struct guest_job *job)
 {
-        const struct device *device = guest->job.device;
+        const struct device *device = job->device;
 
-        return guest->job.generation && guest->job.generation == device->generation &&
-               device->mover && !mover_is_lost(device->mover);
+        return job->generation && job->generation == device->generation && device->mover &&
+               !mover_is_lost(device->mover);
+}
+
+static bool is_of(const struct guest_job *job, size_t memory)
+{
+        const struct guest *guest = job->guest;
+
+        return memory >= guest->copy.first && memory - guest->copy.first < guest->copy.n &&
+               guest->memory[memory].part == job->part;
+}
+
+static size_t count_memories(const struct guest_job *job)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < job->guest->n_memory; i++)
+                n += is_of(job, i);
+        return n;
 }
 
 static void on_progress(struct mover *mover, uint64_t bytes_done, uint64_t bytes_total,
                         void *userdata)
 {
-        struct guest *guest = userdata;
+        struct guest_job *job = userdata;
+        struct operation *operation = job->guest->instance->operation;
 
         (void)mover, (void)bytes_total;
-        if (bytes_done > guest->job.bytes_done && guest->instance->operation) {
-                operation_add_progress(guest->instance->operation,
-                                       bytes_done - guest->job.bytes_done);
-                guest->job.bytes_done = bytes_done;
+        if (bytes_done > job->bytes_done && operation) {
+                operation_add_progress(operation, bytes_done - job->bytes_done);
+                job->bytes_done = bytes_done;
         }
 }
 
+/* Only of a vGPU of one device: handover.h. */
 static void on_passed(struct mover *mover, size_t n, void *userdata)
 {
-        struct guest *guest = userdata;
-        size_t before = guest->job.n_passed;
+        struct guest_job *job = userdata;
+        struct guest *guest = job->guest;
+        size_t before = guest->copy.n_passed;
 
         (void)mover;
-        if (guest->is_dead || guest->job.is_kept || n <= before)
+        if (guest->is_dead || guest->copy.is_kept || n <= before)
                 return;
-        guest->job.n_passed = n;
-        guest->job.is_kept = !handover_pass(guest, guest->job.first + before, n - before);
+        guest->copy.n_passed = n;
+        guest->copy.is_kept = !handover_pass(guest, guest->copy.first + before, n - before);
 }
 
 struct lists {
+        size_t n;
         uint64_t *sizes;
         int *sources, *targets;
 };
@@ -113,10 +134,10 @@ static void lists_deinit(struct lists *lists)
         free(lists->targets);
 }
 
-static int make_lists(const struct guest *guest, struct lists *lists)
+static int make_lists(const struct guest_job *job, struct lists *lists)
 {
-        const struct guest_memory *memory = guest->memory + guest->job.first;
-        size_t n = guest->job.n;
+        const struct guest *guest = job->guest;
+        size_t n = guest->n_memory;
 
         lists->sizes = calloc(n + 1, sizeof(*lists->sizes));
         lists->sources = calloc(n + 1, sizeof(*lists->sources));
@@ -124,31 +145,43 @@ static int make_lists(const struct guest *guest, struct lists *lists)
         if (!lists->sizes || !lists->sources || !lists->targets)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
-                lists->sizes[i] = memory[i].size;
-                lists->sources[i] = memory[i].source;
-                lists->targets[i] = memory[i].target;
+                const struct guest_memory *memory = &guest->memory[i];
+
+                if (!is_of(job, i))
+                        continue;
+                lists->sizes[lists->n] = memory->size;
+                lists->sources[lists->n] = memory->source;
+                lists->targets[lists->n++] = memory->target;
         }
         return 0;
 }
 
-/* Of the job's part of the memory: the reservation is for all of it. */
-static size_t keep_segments(const struct guest *guest, struct mover_segment *segments, size_t n)
+/* Of the job's memory, which it counts by itself: the reservation is for all of the guest's. */
+static int keep_segments(const struct guest_job *job, struct mover_segment *segments, size_t *n)
 {
+        CLEANUP(freep) uint32_t *numbers = calloc(job->guest->n_memory + 1, sizeof(*numbers));
+        uint32_t number = 0;
         size_t n_kept = 0;
 
-        for (size_t i = 0; i < n; i++) {
-                if (segments[i].memory < guest->job.first ||
-                    segments[i].memory - guest->job.first >= guest->job.n)
+        if (!numbers)
+                return -ENOMEM;
+        for (size_t i = 0; i < job->guest->n_memory; i++)
+                numbers[i] = is_of(job, i) ? number++ : UINT32_MAX;
+        for (size_t i = 0; i < *n; i++) {
+                if (numbers[segments[i].memory] == UINT32_MAX)
                         continue;
                 segments[n_kept] = segments[i];
-                segments[n_kept++].memory -= (uint32_t)guest->job.first;
+                segments[n_kept].memory = numbers[segments[i].memory];
+                n_kept++;
         }
-        return n_kept;
+        *n = n_kept;
+        return 0;
 }
 
-static int make_segments(const struct guest *guest, struct mover_segment **ret_segments,
+static int make_segments(const struct guest_job *job, struct mover_segment **ret_segments,
                          size_t *ret_n)
 {
+        const struct guest *guest = job->guest;
         CLEANUP(freep) uint64_t *sizes = calloc(guest->n_memory + 1, sizeof(*sizes));
         const struct pool_extent *extents;
         size_t n_extents;
@@ -160,9 +193,7 @@ static int make_segments(const struct guest *guest, struct mover_segment **ret_s
                 sizes[i] = guest->memory[i].size;
         extents = pool_get_extents(guest->reservation, &n_extents);
         r = pool_make_segments(ret_segments, ret_n, sizes, guest->n_memory, extents, n_extents);
-        if (r == 0)
-                *ret_n = keep_segments(guest, *ret_segments, *ret_n);
-        return r;
+        return r < 0 ? r : keep_segments(job, *ret_segments, ret_n);
 }
 
 static bool must_verify(const struct operation *operation)
@@ -173,15 +204,16 @@ static bool must_verify(const struct operation *operation)
 
 /*
  * What goes out is hashed, so that it need not go out again. Not at the second try: what ended the first
- * mover may have been that.
+ * mover may have been that. And not what is only a part of the guest's memory.
  */
-static void add_hashes(struct guest *guest, struct mover_job *job)
+static void add_hashes(struct guest_job *own, struct mover_job *job)
 {
+        struct guest *guest = own->guest;
         const struct operation *operation = guest->instance->operation;
         enum options_clean_copies how = operation->instance->manager->options->clean_copies;
 
-        if (how == OPTIONS_CLEAN_COPIES_OFF || guest->job.n < guest->n_memory ||
-            operation->is_undoing || operation->was_retried) {
+        if (how == OPTIONS_CLEAN_COPIES_OFF || job->n_memories < guest->n_memory ||
+            guest->instance->n_parts > 1 || operation->is_undoing || operation->was_retried) {
                 clean_copy_spoil(guest);
                 return;
         }
@@ -189,14 +221,15 @@ static void add_hashes(struct guest *guest, struct mover_job *job)
         job->hashes = clean_copy_begin(guest, job->must_verify, &job->n_hashes);
 }
 
-static int add_places(struct guest *guest, struct mover_job *job, const struct lists *lists,
+static int add_places(struct guest_job *own, struct mover_job *job, const struct lists *lists,
                       struct mover_segment **ret_segments)
 {
+        struct guest *guest = own->guest;
         struct operation *operation = guest->instance->operation;
         int r = 0;
 
         if (job->kind == MOVER_PEER) {
-                job->source_uuid = operation->source->uuid;
+                job->source_uuid = operation->source.device[own->part]->uuid;
                 job->source_sizes = lists->sizes;
                 job->source_fds = lists->sources;
                 return 0;
@@ -206,104 +239,161 @@ static int add_places(struct guest *guest, struct mover_job *job, const struct l
         else if (!pool_is_lone(operation->instance->manager->pool, guest->reservation))
                 r = -EBUSY; /* what others hold is never written to: slab.h */
         if (r == 0)
-                r = make_segments(guest, ret_segments, &job->n_segments);
+                r = make_segments(own, ret_segments, &job->n_segments);
         job->segments = *ret_segments;
         if (r == 0 && job->kind == MOVER_OUT) {
-                add_hashes(guest, job);
+                add_hashes(own, job);
                 job->passed = !job->must_verify && handover_may(guest) ? on_passed : NULL;
         }
         return r;
 }
 
-static int begin_job(struct guest *guest, enum mover_job_kind kind)
+static int begin_job(struct guest_job *own, enum mover_job_kind kind)
 {
         CLEANUP(lists_deinit) struct lists lists = { 0 };
         CLEANUP(freep) struct mover_segment *segments = NULL;
-        struct mover_job job = {
-                .kind = kind, .n_memories = guest->job.n, .progress = on_progress, .userdata = guest
-        };
+        struct mover_job job = { .kind = kind, .progress = on_progress, .userdata = own };
         struct mover *mover;
-        int r = make_lists(guest, &lists);
+        int r = make_lists(own, &lists);
 
+        job.n_memories = lists.n;
         if (r == 0)
-                r = device_get_mover(guest->job.device, &mover);
+                r = device_get_mover(own->device, &mover);
         if (r == 0)
-                r = add_places(guest, &job, &lists, &segments);
+                r = add_places(own, &job, &lists, &segments);
         if (r == 0)
-                r = mover_job_begin(mover, &guest->job.id, &job);
+                r = mover_job_begin(mover, &own->id, &job);
         if (r < 0)
                 return r;
-        guest->job.kind = kind;
-        guest->job.is_hashed = job.n_hashes > 0;
-        guest->job.generation = guest->job.device->generation;
-        guest->job.bytes_done = 0;
-        guest->job.n_passed = 0;
-        guest->job.is_kept = false;
+        own->kind = kind;
+        own->is_hashed = job.n_hashes > 0;
+        own->generation = own->device->generation;
+        own->bytes_done = 0;
         return 0;
 }
 
 /*
- * A copy takes the steps of its way, one after another. A step has done its work when it returns 0; it
- * returns STEP_WAITS when a callback of its own will call go_on(), and fails with what it returns else.
+ * A copy takes the steps of its way, one after another: each by all of its jobs at once, or once for the
+ * guest. A step has done its work when it returns 0; it returns STEP_WAITS when a callback of its own will
+ * call end_wait(), or go_on() for the guest, and fails with what it returns else.
  */
 #define STEP_WAITS 1
-#define STEPS_MAX  7
+#define STEPS_MAX  8
+
+struct copy_step {
+        int (*each)(struct guest_job *job);
+        int (*once)(struct guest *guest);
+};
 
 struct copy_way {
         bool (*is_pooled)(
                 const struct guest *guest); /* to or from the pool; else between devices */
         enum mover_job_kind pooled;         /* the kind of job then; else PEER */
         bool has_job;                       /* perhaps: what staging has begun goes on */
-        int (*steps[STEPS_MAX])(
-                struct guest *guest); /* the last one also after a failure of the job */
+        bool has_end;                       /* the last step is taken also after a failure */
+        struct copy_step steps[STEPS_MAX];
 };
 
 static void end(struct guest *guest)
 {
-        if (guest->job.then)
-                TAKE(guest->job.then)(guest, guest->job.is_done);
+        if (guest->copy.then)
+                TAKE(guest->copy.then)(guest, guest->copy.is_done);
         else
                 operation_end_part(guest->instance->operation);
 }
 
-static bool has_step(const struct guest *guest)
+static bool is_step(const struct guest *guest, size_t step)
 {
-        return guest->job.step < STEPS_MAX && guest->job.way->steps[guest->job.step];
+        return step < STEPS_MAX &&
+               (guest->copy.way->steps[step].each || guest->copy.way->steps[step].once);
+}
+
+static bool is_last(const struct guest *guest)
+{
+        return !is_step(guest, guest->copy.step + 1);
+}
+
+static void fail_step(struct guest_job *job, int error, const struct mover_done *done)
+{
+        job->guest->copy.has_failed = true;
+        note_failure(job, error, done);
+}
+
+/* True: it has done its work, or failed. */
+static bool take_once(struct guest *guest, int (*run)(struct guest *guest))
+{
+        int r = run(guest);
+
+        if (r < 0)
+                fail_step(&guest->job[0], r, NULL);
+        return r != STEP_WAITS;
+}
+
+static bool take_each(struct guest *guest, int (*run)(struct guest_job *job))
+{
+        guest->copy.n_pending = 1; /* until all have begun */
+        for (size_t i = 0; i < guest->instance->n_parts; i++) {
+                struct guest_job *job = &guest->job[i];
+                int r;
+
+                if (!job->is_in_use)
+                        continue;
+                guest->copy.n_pending++;
+                r = run(job);
+                if (r != STEP_WAITS)
+                        guest->copy.n_pending--;
+                if (r < 0)
+                        fail_step(job, r, NULL);
+        }
+        return --guest->copy.n_pending == 0;
+}
+
+/* The next step; after a failure only the one that ends the jobs is left. */
+static void advance(struct guest *guest)
+{
+        guest->copy.step++;
+        if (!guest->copy.has_failed)
+                return;
+        guest->copy.is_done = false;
+        while (is_step(guest, guest->copy.step) && !(guest->copy.way->has_end && is_last(guest)))
+                guest->copy.step++;
 }
 
 /* The rest of the way; the guest may be freed by its end. */
-static void go_on(struct guest *guest)
+static void take_steps(struct guest *guest)
 {
-        int r = 0;
+        while (is_step(guest, guest->copy.step)) {
+                const struct copy_step *step = &guest->copy.way->steps[guest->copy.step];
 
-        while (r == 0 && has_step(guest))
-                r = guest->job.way->steps[guest->job.step++](guest);
-        if (r == STEP_WAITS)
-                return;
-        if (r < 0) {
-                guest->job.is_done = false;
-                note_failure(guest, r, NULL);
+                if (!(step->each ? take_each(guest, step->each) : take_once(guest, step->once)))
+                        return;
+                advance(guest);
         }
         end(guest);
 }
 
-/* The job has failed: what is left to do is to end it. */
-static void go_to_end(struct guest *guest, int error, const struct mover_done *done)
+static void go_on(struct guest *guest)
 {
-        guest->job.is_done = false;
-        note_failure(guest, error, done);
-        while (has_step(guest))
-                guest->job.step++;
-        guest->job.step--;
-        go_on(guest);
+        advance(guest);
+        take_steps(guest);
+}
+
+static void end_wait(struct guest_job *job, int error, const struct mover_done *done)
+{
+        struct guest *guest = job->guest;
+
+        if (error < 0)
+                fail_step(job, error, done);
+        if (--guest->copy.n_pending == 0)
+                go_on(guest);
 }
 
 static void start(struct guest *guest, const struct copy_way *way)
 {
-        guest->job.way = way;
-        guest->job.step = 0;
-        guest->job.is_done = false;
-        go_on(guest);
+        guest->copy.way = way;
+        guest->copy.step = 0;
+        guest->copy.is_done = guest->copy.has_failed = false;
+        take_steps(guest);
 }
 
 /* be lone: what others hold is never written to. The try before may have come as far as to share blocks. */
@@ -331,7 +421,7 @@ static int be_lone(struct guest *guest)
         places = calloc(parting_count(guest), sizeof(*places));
         if (!places)
                 return -ENOMEM;
-        r = parting_part(guest, guest->job.device->index, operation->is_undoing, places, &others,
+        r = parting_part(guest, guest->job[0].device->index, operation->is_undoing, places, &others,
                          &operation->failure);
         if (r == 0)
                 r = store_extents(guest);
@@ -339,7 +429,7 @@ static int be_lone(struct guest *guest)
         return r;
 }
 
-/* prepare: all slabs of the guest's reservation are made ready on the job's device. */
+/* prepare: all slabs of the guest's reservation are made ready on the jobs' devices, one after another. */
 
 /* Processes wait at the same time: what counts is for how long one did. */
 static void begin_pool_wait(struct operation *operation)
@@ -354,81 +444,110 @@ static void end_pool_wait(struct operation *operation)
                 operation->pool_ns += clock_now(CLOCK_MONOTONIC) - operation->pool_since_ns;
 }
 
+static int prepare_from(struct guest *guest, size_t part);
+
 static void on_prepared(struct pool_reservation *reservation, int error, void *userdata)
 {
-        struct guest *guest = userdata;
-        const struct device *device = guest->job.device;
+        struct guest_job *job = userdata;
+        const struct device *device = job->device;
 
         (void)reservation;
-        end_pool_wait(guest->instance->operation);
+        end_pool_wait(job->guest->instance->operation);
         if (error && (!device->mover || mover_is_lost(device->mover)))
                 error = -ECONNRESET;
-        if (error == 0) {
-                go_on(guest);
+        if (error == 0)
+                error = prepare_from(job->guest, job->part + 1);
+        if (error == STEP_WAITS)
                 return;
-        }
-        note_failure(guest, error, NULL);
-        end(guest);
+        if (error < 0)
+                fail_step(job, error, NULL);
+        go_on(job->guest);
 }
 
-static int prepare(struct guest *guest)
+static int prepare_on(struct guest_job *job)
 {
-        struct operation *operation = guest->instance->operation;
+        struct operation *operation = job->guest->instance->operation;
         bool is_ready = false;
-        int r;
+        int r = pool_prepare(operation->instance->manager->pool, job->guest->reservation,
+                             job->device->index, on_prepared, job, &is_ready);
 
-        if (!guest->job.way->is_pooled(guest))
-                return 0;
-        if (!guest->reservation)
-                return -ESTALE;
-        r = pool_prepare(operation->instance->manager->pool, guest->reservation,
-                         guest->job.device->index, on_prepared, guest, &is_ready);
         if (r < 0 || is_ready)
                 return r;
         begin_pool_wait(operation);
         return STEP_WAITS;
 }
 
+static int prepare_from(struct guest *guest, size_t part)
+{
+        int r = 0;
+
+        for (; r == 0 && part < guest->instance->n_parts; part++)
+                if (guest->job[part].is_in_use)
+                        r = prepare_on(&guest->job[part]);
+        return r;
+}
+
+static int prepare(struct guest *guest)
+{
+        if (!guest->copy.way->is_pooled(guest))
+                return 0;
+        return guest->reservation ? prepare_from(guest, 0) : -ESTALE;
+}
+
 /* begin: the mover knows what goes where. */
 
-static int begin(struct guest *guest)
+static int begin(struct guest_job *job)
 {
-        const struct copy_way *way = guest->job.way;
+        const struct copy_way *way = job->guest->copy.way;
 
-        if (way->has_job && has_job(guest))
+        if (way->has_job && has_job(job))
                 return 0;
-        return begin_job(guest, way->is_pooled(guest) ? way->pooled : MOVER_PEER);
+        return begin_job(job, way->is_pooled(job->guest) ? way->pooled : MOVER_PEER);
 }
 
 /* stage: begin to copy ahead of the target, into the guest's part of what the operation may take. */
 
-static int stage(struct guest *guest)
+static uint64_t sum_memory(const struct operation *operation, size_t part)
 {
-        const struct operation *operation = guest->instance->operation;
-        double part = (double)guest->memory_bytes / (double)operation->bytes;
+        struct guest *guest;
+        uint64_t sum = 0;
 
-        return mover_job_stage(guest->job.device->mover, guest->job.id,
-                               (uint64_t)(part * (double)operation->staging.bytes));
+        operation_for_each_guest(guest, operation)
+                sum += guest_sum_memory(guest, part);
+        return sum;
+}
+
+static int stage(struct guest_job *job)
+{
+        const struct operation *operation = job->guest->instance->operation;
+        double part = (double)guest_sum_memory(job->guest, job->part) /
+                      (double)sum_memory(operation, job->part);
+
+        return mover_job_stage(job->device->mover, job->id,
+                               (uint64_t)(part * (double)operation->staging[job->part].bytes));
 }
 
 /* run: all of it is copied. */
 
-static void log_no_hashes(const struct guest *guest, int error)
+static void log_no_hashes(const struct guest_job *job, int error)
 {
+        const struct guest *guest = job->guest;
+
         log_event_of(guest->payer, LOG_LEVEL_WARNING,
                      "copied all memory: the device cannot tell what has not changed",
                      "vgpu=%s pid=%d device=%u error=\"%s\"", guest->instance->name,
-                     (int)guest->pid, guest->job.device->index, strerror(-error));
+                     (int)guest->pid, job->device->index, strerror(-error));
 }
 
-static void note_unchanged(struct guest *guest, const struct mover_done *done)
+static void note_unchanged(struct guest_job *job, const struct mover_done *done)
 {
+        struct guest *guest = job->guest;
         struct operation *operation = guest->instance->operation;
 
         operation->bytes_unchanged += done->unchanged;
         clean_copy_end(guest, done->hash_error == 0);
         if (done->hash_error < 0)
-                log_no_hashes(guest, done->hash_error);
+                log_no_hashes(job, done->hash_error);
         if (done->wrong > 0) /* a mistake of ours: it is always told */
                 log_event(
                         LOG_LEVEL_ERROR,
@@ -437,58 +556,78 @@ static void note_unchanged(struct guest *guest, const struct mover_done *done)
                         done->wrong);
 }
 
-static void on_run(struct mover *mover, const struct mover_done *done, void *userdata)
+static void note_run(struct guest_job *job, const struct mover_done *done)
 {
-        struct guest *guest = userdata;
-        struct operation *operation = guest->instance->operation;
+        struct operation *operation = job->guest->instance->operation;
 
-        (void)mover;
-        if (done->error < 0) {
-                go_to_end(guest, done->error, done);
-                return;
-        }
-        guest->is_unfilled = false;
-        guest->job.is_done = true;
         log_event(LOG_LEVEL_DEBUG, "copied",
-                  "vgpu=%s pid=%d prepare_ms=%.1f copy_ms=%.1f hash_ms=%.1f unchanged=%" PRIu64,
-                  operation->instance->name, (int)guest->pid, (double)done->prepare_ns / 1e6,
-                  (double)done->copy_ns / 1e6, (double)done->hash_ns / 1e6, done->unchanged);
+                  "vgpu=%s pid=%d device=%u prepare_ms=%.1f copy_ms=%.1f hash_ms=%.1f "
+                  "unchanged=%" PRIu64,
+                  operation->instance->name, (int)job->guest->pid, job->device->index,
+                  (double)done->prepare_ns / 1e6, (double)done->copy_ns / 1e6,
+                  (double)done->hash_ns / 1e6, done->unchanged);
         if (done->copy_ns > operation->copy_ns)
                 operation->copy_ns = done->copy_ns;
-        if (guest->job.is_hashed)
-                note_unchanged(guest, done);
-        go_on(guest);
+        if (job->is_hashed)
+                note_unchanged(job, done);
 }
 
-static int run(struct guest *guest)
+static void on_run(struct mover *mover, const struct mover_done *done, void *userdata)
+{
+        struct guest_job *job = userdata;
+
+        (void)mover;
+        if (done->error == 0)
+                note_run(job, done);
+        end_wait(job, done->error, done);
+}
+
+static int run(struct guest_job *job)
 {
         CLEANUP(lists_deinit) struct lists lists = { 0 };
-        int r = make_lists(guest, &lists);
+        int r = make_lists(job, &lists);
 
         if (r == 0)
-                r = mover_job_run(guest->job.device->mover, guest->job.id, lists.sizes,
-                                  guest->job.kind == MOVER_OUT ? lists.sources : lists.targets,
-                                  on_run, guest);
+                r = mover_job_run(job->device->mover, job->id, lists.sizes,
+                                  job->kind == MOVER_OUT ? lists.sources : lists.targets, on_run,
+                                  job);
         return r < 0 ? r : STEP_WAITS;
 }
 
+/* fill: the guest has all of it. */
+static int note_filled(struct guest *guest)
+{
+        guest->is_unfilled = false;
+        guest->copy.is_done = true;
+        return 0;
+}
+
 /* keep once: all that the reservation is to have is there, and nothing twice. */
+
+static bool is_hashed(const struct guest *guest)
+{
+        bool is = true;
+
+        for (size_t i = 0; i < guest->instance->n_parts; i++)
+                is &= !guest->job[i].is_in_use || guest->job[i].is_hashed;
+        return is;
+}
 
 static int keep_equal_once(struct guest *guest)
 {
         struct operation *operation = guest->instance->operation;
         int r;
 
-        guest->job.has_moved = false;
-        if (!guest->job.is_hashed)
+        guest->copy.has_moved = false;
+        if (!is_hashed(guest))
                 return 0;
         if (handover_has_parked(guest) && handover_count(guest) < guest->n_memory) {
                 clean_copy_spoil(guest); /* an undo may have to write there */
                 return 0;
         }
-        r = clean_copy_complete(guest, &guest->job.has_moved);
+        r = clean_copy_complete(guest, &guest->copy.has_moved);
         if (r < 0) {
-                guest->job.is_done = false;
+                guest->copy.is_done = false;
                 operation_fail_errno(operation, r, "sharing memory of the pool");
                 operation_leave_guest(operation, guest);
                 return 0; /* what is left to do is to end the job */
@@ -503,15 +642,15 @@ static int stamp(struct guest *guest)
         struct operation *operation = guest->instance->operation;
         int r;
 
-        if (!guest->job.is_done)
+        if (!guest->copy.is_done)
                 return 0;
         r = pool_stamp(operation->instance->manager->pool, guest->reservation, guest->pid,
                        guest->start_time);
         if (r == 0 &&
-            guest->job.has_moved) /* the next manager adopts what others hold by the stamp */
+            guest->copy.has_moved) /* the next manager adopts what others hold by the stamp */
                 r = store_extents(guest);
         if (r < 0) {
-                guest->job.is_done = false;
+                guest->copy.is_done = false;
                 operation_fail_errno(operation, r, "marking memory of the pool");
                 operation_leave_guest(operation, guest);
         }
@@ -520,33 +659,33 @@ static int stamp(struct guest *guest)
         return 0;
 }
 
-/* let go: the mover holds nothing of the job any more. */
+/* let go: the movers hold nothing of the jobs any more. */
 
 static void on_ended(struct mover *mover, const struct mover_done *done, void *userdata)
 {
-        struct guest *guest = userdata;
+        struct guest_job *job = userdata;
 
         (void)mover, (void)done; /* gone with the mover is gone as well */
-        guest->job.generation = 0;
-        go_on(guest);
+        job->generation = 0;
+        end_wait(job, 0, NULL);
 }
 
-static int end_job(struct guest *guest)
+static int end_job(struct guest_job *job)
 {
-        if (has_job(guest) &&
-            mover_job_end(guest->job.device->mover, guest->job.id, on_ended, guest) == 0)
+        if (has_job(job) && mover_job_end(job->device->mover, job->id, on_ended, job) == 0)
                 return STEP_WAITS;
-        guest->job.generation = 0;
+        job->generation = 0;
         return 0;
 }
 
 /* What the mover maps is not off the device; else copies_end() comes once nobody waits for it. */
-static int let_go(struct guest *guest)
+static int let_go(struct guest_job *job)
 {
+        const struct guest *guest = job->guest;
         const struct operation *operation = guest->instance->operation;
 
-        return operation->kind == &operation_suspend || operation->is_undoing || guest->job.then
-                       ? end_job(guest)
+        return operation->kind == &operation_suspend || operation->is_undoing || guest->copy.then
+                       ? end_job(job)
                        : 0;
 }
 
@@ -554,27 +693,27 @@ static int let_go(struct guest *guest)
 
 static void on_context(struct mover *mover, const struct mover_done *done, void *userdata)
 {
-        struct guest *guest = userdata;
+        struct guest_job *job = userdata;
 
         (void)mover;
-        if (done->error < 0) {
-                note_failure(guest, done->error, done);
-                end(guest);
-                return;
-        }
-        guest->job.device->has_context = true;
-        guest->job.is_done = true;
-        go_on(guest);
+        job->device->has_context |= done->error == 0;
+        end_wait(job, done->error, done);
 }
 
-static int make_context(struct guest *guest)
+static int make_context(struct guest_job *job)
 {
         struct mover *mover;
-        int r = device_get_mover(guest->job.device, &mover);
+        int r = device_get_mover(job->device, &mover);
 
         if (r == 0)
-                r = mover_context(mover, true, on_context, guest);
+                r = mover_context(mover, true, on_context, job);
         return r < 0 ? r : STEP_WAITS;
+}
+
+static int note_ready(struct guest *guest)
+{
+        guest->copy.is_done = true;
+        return 0;
 }
 
 /* The ways. */
@@ -593,30 +732,78 @@ static bool is_from_pool(const struct guest *guest)
 
 static bool is_parked(const struct guest *guest)
 {
-        return guest->memory[guest->job.first].is_parked;
+        return guest->memory[guest->copy.first].is_parked;
 }
 
-static const struct copy_way out = { always,
-                                     MOVER_OUT,
-                                     false,
-                                     { be_lone, prepare, begin, run, keep_equal_once, stamp,
-                                       let_go } },
-                             ahead = { is_from_pool, MOVER_IN, false, { prepare, begin, stage } },
-                             in = { is_from_pool, MOVER_IN, true, { prepare, begin, run, let_go } },
-                             arrive = { always, MOVER_IN, false, { prepare, begin, run, let_go } },
-                             back = { is_parked, MOVER_IN, false, { prepare, begin, run, let_go } },
-                             context = { always, 0, false, { make_context } },
-                             nowhere = { always, 0, false, { end_job } };
+static const struct copy_way out = { .is_pooled = always,
+                                     .pooled = MOVER_OUT,
+                                     .has_end = true,
+                                     .steps = { { .once = be_lone },
+                                                { .once = prepare },
+                                                { .each = begin },
+                                                { .each = run },
+                                                { .once = note_filled },
+                                                { .once = keep_equal_once },
+                                                { .once = stamp },
+                                                { .each = let_go } } },
+                             ahead = { .is_pooled = is_from_pool,
+                                       .pooled = MOVER_IN,
+                                       .steps = { { .once = prepare },
+                                                  { .each = begin },
+                                                  { .each = stage } } },
+                             in = { .is_pooled = is_from_pool,
+                                    .pooled = MOVER_IN,
+                                    .has_job = true,
+                                    .has_end = true,
+                                    .steps = { { .once = prepare },
+                                               { .each = begin },
+                                               { .each = run },
+                                               { .once = note_filled },
+                                               { .each = let_go } } },
+                             arrive = { .is_pooled = always,
+                                        .pooled = MOVER_IN,
+                                        .has_end = true,
+                                        .steps = { { .once = prepare },
+                                                   { .each = begin },
+                                                   { .each = run },
+                                                   { .once = note_filled },
+                                                   { .each = let_go } } },
+                             back = { .is_pooled = is_parked,
+                                      .pooled = MOVER_IN,
+                                      .has_end = true,
+                                      .steps = { { .once = prepare },
+                                                 { .each = begin },
+                                                 { .each = run },
+                                                 { .once = note_filled },
+                                                 { .each = let_go } } },
+                             context = { .steps = { { .each = make_context },
+                                                    { .once = note_ready } } },
+                             nowhere = { .steps = { { .each = end_job } } };
 
-/* A part of the operation: all of the guest's memory, by the target's mover. */
+/* A copy of allocations @first to @first + @n - 1, by the movers of @place. */
+static void start_copy(struct guest *guest, size_t first, size_t n, const struct place *place,
+                       const struct copy_way *way)
+{
+        guest->copy.first = first;
+        guest->copy.n = n;
+        guest->copy.n_passed = 0;
+        guest->copy.is_kept = false;
+        for (size_t i = 0; i < guest->instance->n_parts; i++) {
+                guest->job[i].device = place->device[i];
+                guest->job[i].is_hashed = false;
+                guest->job[i].is_in_use = count_memories(&guest->job[i]) > 0;
+        }
+        start(guest, way);
+}
+
+/* A part of the operation: all of the guest's memory, by the target's movers. */
 static void start_part(struct operation *operation, struct guest *guest, const struct copy_way *way)
 {
+        size_t first = way == &out ? handover_count(guest) : 0;
+
         operation_begin_part(operation);
-        guest->job.device = operation->target;
-        guest->job.first = way == &out ? handover_count(guest) : 0;
-        guest->job.n = guest->n_memory - guest->job.first;
-        guest->job.then = NULL;
-        start(guest, way);
+        guest->copy.then = NULL;
+        start_copy(guest, first, guest->n_memory - first, &operation->target, way);
 }
 
 /* Of one that was begun before with a mover that has died, what is there already stays. */
@@ -626,9 +813,17 @@ void copies_out(struct operation *operation, struct guest *guest)
                 start_part(operation, guest, &out);
 }
 
+static bool is_staged(const struct guest *guest)
+{
+        for (size_t i = 0; i < guest->instance->n_parts; i++)
+                if (guest->job[i].generation && has_job(&guest->job[i]))
+                        return true;
+        return false;
+}
+
 void copies_stage(struct operation *operation, struct guest *guest)
 {
-        if (guest->n_memory > 0 && !has_job(guest))
+        if (guest->n_memory > 0 && !is_staged(guest))
                 start_part(operation, guest, &ahead);
 }
 
@@ -640,26 +835,20 @@ void copies_in(struct operation *operation, struct guest *guest)
 
 void copies_arrive(struct guest *guest, size_t first, size_t n, guest_copied_fn then)
 {
-        guest->job.device = guest->instance->operation->target;
-        guest->job.first = first;
-        guest->job.n = n;
-        guest->job.then = then;
-        start(guest, &arrive);
+        guest->copy.then = then;
+        start_copy(guest, first, n, &guest->instance->operation->target, &arrive);
 }
 
 static void start_undo(struct guest *guest, size_t first, size_t n, guest_copied_fn then,
                        const struct copy_way *way)
 {
-        guest->job.device = guest->instance->operation->source;
-        guest->job.first = first;
-        guest->job.n = n;
-        guest->job.then = then;
-        start(guest, way);
+        guest->copy.then = then;
+        start_copy(guest, first, n, &guest->instance->operation->source, way);
 }
 
 void copies_ready(struct guest *guest, guest_copied_fn then)
 {
-        start_undo(guest, 0, 0, then, &context);
+        start_undo(guest, 0, guest->n_memory, then, &context);
 }
 
 void copies_back(struct guest *guest, size_t first, size_t n, guest_copied_fn then)
@@ -674,8 +863,15 @@ void copies_park(struct guest *guest, size_t first, size_t n, guest_copied_fn th
 
 void copies_end(struct operation *operation, struct guest *guest)
 {
-        if (guest->job.generation == 0)
+        bool has_any = false;
+
+        for (size_t i = 0; i < guest->instance->n_parts; i++) {
+                guest->job[i].is_in_use = guest->job[i].generation != 0;
+                has_any |= guest->job[i].is_in_use;
+        }
+        if (!has_any)
                 return;
         operation_begin_part(operation);
+        guest->copy.then = NULL;
         start(guest, &nowhere);
 }

@@ -29,10 +29,10 @@ static void end(struct guest *guest)
 
 static void fail(struct guest *guest, int error)
 {
-        const struct device *device = guest->instance->operation->target;
+        const struct device *device = guest->instance->operation->target.device[0];
 
         if (error == -ECONNRESET || !device->mover || mover_is_lost(device->mover))
-                operation_lost_mover(guest->instance->operation);
+                operation_lost_mover(guest->instance->operation, device);
         else
                 operation_fail_errno(guest->instance->operation, error,
                                      "getting memory back from the spill");
@@ -121,10 +121,10 @@ static void fetch(struct guest *guest)
         operation_begin_part(operation);
         policy_name_owner(guest->instance, owner);
         r = pool_reserve_in(pool, &guest->fetched, owner, guest->instance->uuid,
-                            operation->target->index, guest->spilled->bytes);
+                            operation->target.device[0]->index, guest->spilled->bytes);
         if (r == 0)
-                r = pool_prepare(pool, guest->fetched, operation->target->index, on_prepared, guest,
-                                 &is_ready);
+                r = pool_prepare(pool, guest->fetched, operation->target.device[0]->index,
+                                 on_prepared, guest, &is_ready);
         if (r < 0)
                 fail(guest, r);
         else if (is_ready)

@@ -48,7 +48,7 @@ static uint64_t sum_sizes(const struct guest *guest, size_t first, size_t n)
 /* The room first: nobody shall take what is about to be free. */
 static void promise(struct guest *guest, uint64_t bytes)
 {
-        struct device *device = guest->instance->operation->source;
+        struct device *device = guest->instance->operation->source.device[0];
         bool was_promised = guest->handed.room != NULL;
 
         room_promise(&device->room, &guest->handed, bytes);
@@ -106,7 +106,8 @@ void handover_expect_back(struct operation *operation)
 
         operation_for_each_guest(guest, operation)
                 if (sum_parked(guest) > 0)
-                        room_promise(&operation->source->room, &guest->handed, sum_parked(guest));
+                        room_promise(&operation->source.device[0]->room, &guest->handed,
+                                     sum_parked(guest));
 }
 
 void handover_end(struct operation *operation)
@@ -133,7 +134,7 @@ bool handover_has_passed(const struct operation *operation)
 static bool is_giving(const struct operation *operation, const struct device *device)
 {
         return operation && operation->hands_over && !operation->is_undoing &&
-               operation->source == device &&
+               operation->source.device[0] == device &&
                operation->step <= operation_find_step(operation->kind, OPERATION_RECORDS);
 }
 
@@ -160,7 +161,8 @@ bool handover_is_under_way(const struct device *device)
 
         list_for_each(instance, &device->manager->instances, link)
                 if (instance->operation && instance->operation->hands_over &&
-                    !instance->operation->is_undoing && instance->operation->source == device)
+                    !instance->operation->is_undoing &&
+                    instance->operation->source.device[0] == device)
                         return true;
         return false;
 }
@@ -171,7 +173,7 @@ struct operation *handover_find_early(const struct device *device)
 
         list_for_each(instance, &device->manager->instances, link)
                 if (instance->operation && instance->operation->is_early &&
-                    instance->operation->target == device)
+                    instance->operation->target.device[0] == device)
                         return instance->operation;
         return NULL;
 }
@@ -199,7 +201,7 @@ bool handover_may_begin(const struct instance *instance)
         list_for_each(other, &device->manager->instances, link) {
                 const struct operation *operation = other->operation;
 
-                if (!operation || operation->source != device ||
+                if (!operation || operation->source.device[0] != device ||
                     operation->kind != &operation_suspend)
                         continue;
                 if (!is_giving(operation, device))
@@ -217,7 +219,7 @@ bool handover_may_begin(const struct instance *instance)
 /* What it has taken, those need who gave it, and it has the whole of it still in the pool. */
 static bool is_to_let_go(const struct operation *other, const struct device *device)
 {
-        return other && other->kind == &operation_resume && other->target == device &&
+        return other && other->kind == &operation_resume && other->target.device[0] == device &&
                (other->is_early || other->is_recovery);
 }
 
@@ -225,9 +227,9 @@ static bool waits_for_room(const struct operation *operation)
 {
         const struct instance *instance;
 
-        list_for_each(instance, &operation->source->manager->instances, link)
+        list_for_each(instance, &operation->source.device[0]->manager->instances, link)
                 if (instance->operation != operation &&
-                    is_to_let_go(instance->operation, operation->source))
+                    is_to_let_go(instance->operation, operation->source.device[0]))
                         return true;
         return false;
 }
@@ -236,8 +238,8 @@ static bool waits_for_givers(const struct operation *operation)
 {
         const struct instance *instance;
 
-        list_for_each(instance, &operation->target->manager->instances, link)
-                if (is_giving(instance->operation, operation->target) &&
+        list_for_each(instance, &operation->target.device[0]->manager->instances, link)
+                if (is_giving(instance->operation, operation->target.device[0]) &&
                     handover_has_passed(instance->operation))
                         return true;
         return false;

@@ -22,10 +22,10 @@ static int check(struct operation *operation, struct failure *failure)
         const struct instance *instance = operation->instance;
         int r;
 
-        if (operation->target == operation->source)
+        if (place_is_equal(&operation->target, &operation->source))
                 return failure_set(failure, -EALREADY, "WrongState", "choose another device",
                                    "vGPU %s is on device %u already", instance->name,
-                                   operation->target->index);
+                                   operation->target.device[0]->index);
         r = shared_check(operation, failure);
         if (r == 0)
                 r = coming_check_kind(operation, failure);
@@ -47,7 +47,7 @@ static void leave(struct operation *operation)
         if (!broadcast_expect(operation, GATE_STATE_RELEASED))
                 return;
         operation_for_each_guest(guest, operation)
-                contexts_move(operation, guest, NULL);
+                contexts_move(operation, guest, &place_nowhere);
         stage(operation);
 }
 
@@ -57,7 +57,7 @@ static void enter(struct operation *operation)
 
         stage(operation);
         operation_for_each_guest(guest, operation)
-                contexts_move(operation, guest, operation->target);
+                contexts_move(operation, guest, &operation->target);
 }
 
 static void go_back(struct operation *operation)
@@ -66,7 +66,7 @@ static void go_back(struct operation *operation)
 
         operation_for_each_guest(guest, operation) {
                 copies_end(operation, guest);
-                contexts_move(operation, guest, operation->source);
+                contexts_move(operation, guest, &operation->source);
         }
 }
 

@@ -59,7 +59,8 @@ struct operation *operation_free(struct operation *operation)
         list_remove(&operation->admission.link);
         list_remove(&operation->making.link);
         sd_event_source_disable_unref(operation->making.timer);
-        room_forget(&operation->staging);
+        for (size_t i = 0; i < INSTANCE_PARTS_MAX; i++)
+                room_forget(&operation->staging[i]);
         drop_caller(operation->pending);
         drop_caller(operation->next);
         free(operation);
@@ -204,7 +205,7 @@ static void accept_step(struct operation *operation)
 /* It may wait for the end of this one's handing over. */
 static void wake_early(const struct operation *operation)
 {
-        struct operation *early = handover_find_early(operation->source);
+        struct operation *early = handover_find_early(operation->source.device[0]);
 
         if (operation->hands_over && early)
                 operation_wake(early);
@@ -232,7 +233,7 @@ static void call_back(struct operation *operation)
 /* Who came into the room of one that stays after all goes again. */
 static void break_early(const struct operation *operation)
 {
-        struct operation *early = handover_find_early(operation->source);
+        struct operation *early = handover_find_early(operation->source.device[0]);
 
         if (!early || early->is_undoing || early->is_broken || early == operation ||
             !operation->hands_over)
@@ -371,8 +372,15 @@ static bool is_being_tidied(const struct device *device)
 
         list_for_each(instance, &device->manager->instances, link)
                 if (instance->operation && is_tidying(instance->operation) &&
-                    (instance->operation->source == device ||
-                     instance->operation->target == device))
+                    operation_is_at(instance->operation, device))
+                        return true;
+        return false;
+}
+
+static bool is_target_being_tidied(const struct operation *operation)
+{
+        for (size_t i = 0; i < operation->instance->n_parts; i++)
+                if (is_being_tidied(operation->target.device[i]))
                         return true;
         return false;
 }
@@ -390,13 +398,17 @@ static bool must_wait(const struct operation *operation)
 {
         struct guest *guest;
 
-        if (operation->step == 0 && !operation->is_undoing && is_being_tidied(operation->target))
+        if (operation->step == 0 && !operation->is_undoing && is_target_being_tidied(operation))
                 return true;
 
         operation_for_each_guest(guest, operation)
                 if (guest->request.done)
                         return true;
-        return is_losing_mover(operation->source) || is_losing_mover(operation->target);
+        for (size_t i = 0; i < operation->instance->n_parts; i++)
+                if (is_losing_mover(operation->source.device[i]) ||
+                    is_losing_mover(operation->target.device[i]))
+                        return true;
+        return false;
 }
 
 /* Jobs that nobody will run any more hold slabs of the pool. True: wait for their end. */
@@ -459,8 +471,8 @@ struct operation *operation_new(struct instance *instance, const struct operatio
         *operation = (struct operation){
                 .instance = instance,
                 .kind = kind,
-                .source = instance_home(instance),
-                .target = instance_home(instance),
+                .source = instance_place(instance),
+                .target = instance_place(instance),
                 .former_state = instance->state,
                 .started_ns = clock_now(CLOCK_MONOTONIC),
         };
@@ -590,7 +602,7 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
                 operation->asker = request->pending->uid;
         }
         operation->group = request->group;
-        if (request->target)
+        if (!place_is_nowhere(&request->target))
                 operation->target = request->target;
         r = kind->check(operation, failure);
         if (r == 0)
@@ -604,7 +616,7 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
         observer_tell_changed(&instance->manager->observers);
         log_event_of(instance->owner, LOG_LEVEL_INFO, kind->name,
                      "vgpu=%s processes=%zu from=%u to=%u timeout_ms=%u", instance->name,
-                     operation->n_processes, operation->source->index, operation->target->index,
-                     operation->timeout_ms);
+                     operation->n_processes, operation->source.device[0]->index,
+                     operation->target.device[0]->index, operation->timeout_ms);
         return 0;
 }

@@ -10,6 +10,7 @@
 #include "manager/model/instance-life.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/place-text.h"
 #include "manager/operation/admission.h"
 #include "manager/operation/group-wait.h"
 #include "manager/operation/handover.h"
@@ -57,18 +58,21 @@ static void expect_back(struct operation *operation)
         if (operation->kind == &operation_resume)
                 return;
         handover_expect_back(operation);
-        operation_for_each_guest(guest, operation)
-                if (guest->context != GUEST_CONTEXT_RUNNING ||
-                    guest->context_device != operation->source)
-                        admission_expect_back(operation, guest);
+        operation_for_each_guest(guest, operation) {
+                if (guest->context == GUEST_CONTEXT_RUNNING &&
+                    place_is_equal(&guest->context_place, &operation->source))
+                        continue;
+                for (size_t i = 0; i < operation->instance->n_parts; i++)
+                        admission_expect_back(operation, guest, i);
+        }
 }
 
 int operation_recover(struct instance *instance, const struct store_operation *stored)
 {
         const struct operation_kind *kind = find_kind(stored->kind);
         struct operation *operation = kind ? operation_new(instance, kind) : NULL;
-        struct device *source = device_find_uuid(instance->manager, stored->source);
-        struct device *target = device_find_uuid(instance->manager, stored->target);
+        struct place source = place_parse(instance->manager, stored->source);
+        struct place target = place_parse(instance->manager, stored->target);
 
         if (!kind) {
                 log_event(LOG_LEVEL_ERROR,
@@ -82,8 +86,10 @@ int operation_recover(struct instance *instance, const struct store_operation *s
                 return -ENOMEM;
         log_event(LOG_LEVEL_NOTICE, "undoing an incomplete operation",
                   "vgpu=%s operation=%s step=%s", instance->name, stored->kind, stored->step);
-        operation->source = source ? source : instance_home(instance);
-        operation->target = target ? target : instance_home(instance);
+        if (place_count(&source) == instance->n_parts)
+                operation->source = source;
+        if (place_count(&target) == instance->n_parts)
+                operation->target = target;
         operation->keep_context = stored->keep_context;
         operation->timeout_ms = RECOVERY_TIMEOUT_MS;
         operation->is_recovery = true;

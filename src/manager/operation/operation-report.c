@@ -76,11 +76,11 @@ void operation_fail_driver(struct operation *operation, struct guest *guest, con
         operation->failure.process = guest->pid;
 }
 
-void operation_lost_mover(struct operation *operation)
+void operation_lost_mover(struct operation *operation, const struct device *device)
 {
         operation->has_lost_peer = true;
         operation_fail(operation, -ECONNRESET, "Failed", "the log of vgpud has more",
-                       "the mover of device %u died", operation->target->index);
+                       "the mover of device %u died", device->index);
 }
 
 void operation_lost_gate(struct operation *operation)
@@ -131,8 +131,8 @@ static json_t *make_report(const struct operation *operation)
                 .drain_seconds = (double)drain / 1e9,
                 .pool_seconds = (double)operation->pool_ns / 1e9,
                 .n_processes = (uint32_t)operation->n_processes,
-                .from_device = operation->source->index,
-                .to_device = operation->target->index,
+                .from_device = operation->source.device[0]->index,
+                .to_device = operation->target.device[0]->index,
                 .lost = operation->lost,
                 .had_left = operation->had_left,
                 .bytes_unchanged = operation->bytes_unchanged,
@@ -148,8 +148,8 @@ json_t *operation_report_left(struct instance *instance)
 {
         const struct operation nothing = {
                 .instance = instance,
-                .source = instance_home(instance),
-                .target = instance_home(instance),
+                .source = instance_place(instance),
+                .target = instance_place(instance),
                 .started_ns = clock_now(CLOCK_MONOTONIC),
                 .n_processes = guests_count(instance),
                 .had_left = true,
@@ -172,8 +172,8 @@ static void log_end(const struct operation *operation, bool has_succeeded)
                              (double)(clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1e9,
                              (double)operation->copy_ns / 1e9, (double)operation->context_ns / 1e9,
                              (double)operation->pool_ns / 1e9, (double)operation->fetch_ns / 1e9,
-                             operation->n_processes, operation->source->index,
-                             operation->target->index);
+                             operation->n_processes, operation->source.device[0]->index,
+                             operation->target.device[0]->index);
         else if (operation->is_recovery && !operation->has_failed_undo)
                 log_event(LOG_LEVEL_NOTICE, "undid an incomplete operation",
                           "vgpu=%s operation=%s state=%s", instance->name, operation->kind->name,

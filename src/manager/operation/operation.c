@@ -13,6 +13,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/place-text.h"
 #include "manager/operation/operation-internal.h"
 
 size_t operation_find_step(const struct operation_kind *kind, enum operation_step_flag flag)
@@ -83,8 +84,8 @@ int operation_persist(const struct operation *operation, const char *step)
 
         snprintf(stored.kind, sizeof(stored.kind), "%s", operation->kind->name);
         snprintf(stored.step, sizeof(stored.step), "%s", step);
-        snprintf(stored.source, sizeof(stored.source), "%s", operation->source->uuid);
-        snprintf(stored.target, sizeof(stored.target), "%s", operation->target->uuid);
+        place_format(&operation->source, stored.source);
+        place_format(&operation->target, stored.target);
         return store_put_operation(operation->instance->manager->store, &stored);
 }
 
@@ -108,6 +109,11 @@ void operation_wake(struct operation *operation)
 {
         if (operation->n_parts == 0)
                 (void)sd_event_source_set_enabled(operation->advance, SD_EVENT_ONESHOT);
+}
+
+bool operation_is_at(const struct operation *operation, const struct device *device)
+{
+        return place_has(&operation->source, device) || place_has(&operation->target, device);
 }
 
 void operation_begin_part(struct operation *operation)

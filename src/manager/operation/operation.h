@@ -27,6 +27,7 @@
 
 #include "base/list.h"
 #include "daemon/failure.h"
+#include "manager/model/place.h"
 #include "manager/model/rest-record.h"
 #include "manager/model/room.h"
 #include "store/store.h"
@@ -74,7 +75,7 @@ extern const struct operation_kind operation_suspend, operation_resume, operatio
         operation_catch_up;
 
 struct operation_request {
-        struct device *target; /* or NULL */
+        struct place target; /* nowhere: where it is */
         bool keep_context;
         bool must_verify; /* compare byte by byte what would not be copied */
         bool will_detach; /* its processes are to be made anew from an image */
@@ -89,8 +90,11 @@ struct operation {
         struct instance *instance;
         const struct operation_kind *kind;
         struct control_pending *pending; /* NULL: nobody waits for the result */
-        /* Equal for suspend. The target's mover does the work, but for the checkpoint. */
-        struct device *source, *target;
+        /*
+         * Equal for suspend. The movers of the target do the work, each for its part; but for the checkpoint,
+         * which is one for a process with all its devices: the mover of the first part calls the driver.
+         */
+        struct place source, target;
         bool keep_context, is_by_itself, must_verify, will_detach;
         bool hands_over, is_early; /* handover.h */
         bool is_for_another;       /* @asker is not the owner */
@@ -126,8 +130,9 @@ struct operation {
         uint64_t bytes, bytes_done;
         uint64_t bytes_unchanged; /* of @bytes, what a suspend did not have to copy */
         size_t n_processes;
-        char lost[160]; /* what to tell of a process that did not come along; "": all did */
-        bool had_left;  /* there was nothing to do: operation_report_left() */
+        size_t n_contexts; /* suspend: of movers that are there */
+        char lost[160];    /* what to tell of a process that did not come along; "": all did */
+        bool had_left;     /* there was nothing to do: operation_report_left() */
 
         sd_event_source
                 *shared_timer; /* while gates have not told whose memory they have: shared.c */
@@ -142,13 +147,15 @@ struct operation {
                 uint64_t deadline_ns; /* CLOCK_MONOTONIC */
         } making;
 
-        struct room_promise staging; /* what staging may take of the target */
+        struct room_promise staging[GATE_DEVICES_MAX]; /* what it may take of the target, by part */
         struct {
-                struct list link; /* in target->admissions, while it waits for its promises */
+                struct list link; /* in a device's admissions, while it waits for its promises */
                 sd_event_source *timer;
                 bool can_wait, is_waiting, is_late;
                 bool is_looking; /* the driver is being asked */
                 bool is_failed, is_full;
+                size_t part;                     /* of the target, for which it asks */
+                bool is_asked[GATE_DEVICES_MAX]; /* or it lacks nothing there */
                 uint64_t mark, pending, held, needed, free;
                 size_t n_holds; /* under way */
         } admission;
@@ -165,6 +172,9 @@ struct guest *operation_next_guest(const struct operation *operation, struct gue
 
 /* operation_find_step() - the one of @kind with this flag. */
 size_t operation_find_step(const struct operation_kind *kind, enum operation_step_flag flag);
+
+/* operation_is_at() - is @device a part of where it comes from, or where it goes to? */
+bool operation_is_at(const struct operation *operation, const struct device *device);
 
 /* operation_begin_part() - something was started whose end will be told by operation_end_part(). */
 void operation_begin_part(struct operation *operation);
@@ -217,8 +227,8 @@ void operation_pause_catching_up(struct instance *instance);
 /* operation_lose_guest() - the driver has lost its process; the operation goes on without it, likewise. */
 void operation_lose_guest(struct operation *operation, struct guest *guest);
 
-/* operation_lost_mover() - the step has failed because a mover died. */
-void operation_lost_mover(struct operation *operation);
+/* operation_lost_mover() - the step has failed because the mover of @device died. */
+void operation_lost_mover(struct operation *operation, const struct device *device);
 
 /* operation_lost_gate() - or because the connection of a gate broke, which is back. */
 void operation_lost_gate(struct operation *operation);

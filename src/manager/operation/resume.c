@@ -50,7 +50,7 @@ static void restore(struct operation *operation)
                         continue; /* the driver would try for long, and in vain */
                 if (!operation->is_early)
                         copies_stage(operation, guest);
-                contexts_move(operation, guest, operation->target);
+                contexts_move(operation, guest, &operation->target);
         }
 }
 
@@ -60,7 +60,8 @@ static void undo_restore(struct operation *operation)
 
         operation_for_each_guest(guest, operation) {
                 copies_end(operation, guest);
-                contexts_move(operation, guest, operation->keep_context ? operation->source : NULL);
+                contexts_move(operation, guest,
+                              operation->keep_context ? &operation->source : &place_nowhere);
         }
 }
 

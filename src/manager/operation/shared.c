@@ -90,7 +90,7 @@ int shared_check(struct operation *operation, struct failure *failure)
         if (operation->will_detach && shared_check_image(operation->instance, failure) < 0)
                 return -EOPNOTSUPP;
         operation_for_each_guest(guest, operation)
-                if (operation->target != operation->source && shares(guest))
+                if (!place_is_equal(&operation->target, &operation->source) && shares(guest))
                         return refuse_move(operation, guest, failure);
         operation_for_each_guest(guest, operation)
                 if (sharing_each_partner(guest, look_outside, &outside) != 0)

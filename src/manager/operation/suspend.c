@@ -68,7 +68,7 @@ static int reserve(struct operation *operation, struct guest *guest, uint64_t by
         r = policy_check_pool(operation->instance, owner, bytes, &failure);
         if (r == 0)
                 r = pool_reserve_in(pool, &guest->reservation, owner, operation->instance->uuid,
-                                    operation->source->index, bytes);
+                                    operation->source.device[0]->index, bytes);
         if (r == -ENOSPC)
                 make_room_fail(operation, bytes, NULL);
         else if (r < 0)
@@ -80,7 +80,7 @@ static uint64_t movable_bytes(const struct guest *guest)
 {
         struct page_use use;
 
-        page_read(&guest->instance->part[0].page, guest->slot, guest->instance->frame_buffer, &use);
+        guest_get_use(guest, &use);
         return use.movable;
 }
 
@@ -111,45 +111,64 @@ static void reserve_claimed(struct operation *operation)
 }
 
 /* What would fail without a context is better not begun: the way back from a full device is not sure. */
-static void on_context(struct mover *mover, const struct mover_done *done, void *userdata)
-{
-        struct operation *operation = userdata;
-        unsigned int index = operation->source->index;
+static void ask_context(struct operation *operation);
 
-        (void)mover;
-        operation->source->has_context |= done->error == 0;
+static void note_context(struct operation *operation, struct device *device,
+                         const struct mover_done *done)
+{
+        device->has_context |= done->error == 0;
         if (done->error == -ECONNRESET)
-                operation_lost_mover(operation);
+                operation_lost_mover(operation, device);
         else if (done->error == -ENOMEM)
                 operation_fail(
                         operation, -ENOSPC, "NoRoom",
                         "end a program there, or let it give back memory",
                         "device %u has no room for the context of its mover, which copies the memory there",
-                        index);
+                        device->index);
         else if (done->error)
                 operation_fail(operation, done->error, "DriverFailed", "look at it with nvidia-smi",
-                               "device %u cannot be used: %.63s failed with %d", index, done->call,
-                               done->driver_code);
+                               "device %u cannot be used: %.63s failed with %d", device->index,
+                               done->call, done->driver_code);
+}
+
+static void on_context(struct mover *mover, const struct mover_done *done, void *userdata)
+{
+        struct operation *operation = userdata;
+        size_t part = operation->n_contexts++; /* they were asked for one after another */
+
+        (void)mover;
+        note_context(operation, operation->source.device[part], done);
+        if (operation->error == 0)
+                ask_context(operation);
         operation_end_part(operation);
 }
 
-static void go_on_reserving(struct operation *operation)
+static void ask_context(struct operation *operation)
 {
+        struct device *device;
         struct mover *mover;
         int r;
 
-        reserve_claimed(operation);
-        if (operation->error)
+        if (operation->n_contexts == operation->instance->n_parts)
                 return;
-        r = device_get_mover(operation->source, &mover);
+        device = operation->source.device[operation->n_contexts];
+        r = device_get_mover(device, &mover);
         if (r == 0)
                 r = mover_context(mover, true, on_context, operation);
         if (r == -ECONNRESET)
-                operation_lost_mover(operation);
+                operation_lost_mover(operation, device);
         else if (r < 0)
                 operation_fail_errno(operation, r, "asking for a context");
         else
                 operation_begin_part(operation);
+}
+
+static void go_on_reserving(struct operation *operation)
+{
+        reserve_claimed(operation);
+        operation->n_contexts = 0;
+        if (operation->error == 0)
+                ask_context(operation);
 }
 
 /* Before anybody is stopped: would it fit? What the guests claim now is close to what they export. */
@@ -200,7 +219,7 @@ static void move_out(struct operation *operation)
         operation_for_each_guest(guest, operation) {
                 copies_out(operation, guest);
                 if (!operation->keep_context)
-                        contexts_move(operation, guest, NULL);
+                        contexts_move(operation, guest, &place_nowhere);
         }
 }
 
@@ -210,7 +229,7 @@ static void move_back(struct operation *operation)
 
         operation_for_each_guest(guest, operation) {
                 copies_end(operation, guest);
-                contexts_move(operation, guest, operation->source);
+                contexts_move(operation, guest, &operation->source);
         }
 }
 
@@ -223,8 +242,7 @@ static int put(struct operation *operation)
 {
         struct instance *instance = operation->instance;
         struct store *store = instance->manager->store;
-        int r = store_set_instance(store, instance->id, state_after(operation),
-                                   instance_home(instance)->uuid);
+        int r = recovery_put_state(instance, state_after(operation), &operation->source);
 
         if (r == 0)
                 r = store_remove_operation(store, instance->id);

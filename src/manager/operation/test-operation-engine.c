@@ -110,7 +110,7 @@ static void act(struct operation *operation, char letter, char *failing)
         if (fault.is_once)
                 *failing = '\0';
         if (fault.loses_mover)
-                operation_lost_mover(operation);
+                operation_lost_mover(operation, operation->target.device[0]);
         else
                 operation_fail(operation, -EIO, "Failed", "", "told to fail at %c", letter);
 }

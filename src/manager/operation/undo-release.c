@@ -54,14 +54,14 @@ static bool is_over(struct guest *guest, const struct guest_answer *answer)
 
 static void next_part(struct guest *guest);
 
-/* Those that are all exported, or all parked, and no more than last had room. */
+/* Those of one device that are all exported, or all parked, and no more than last had room. */
 static size_t part_size(const struct guest *guest, size_t first)
 {
         const struct guest_memory *memory = guest->memory + first;
         size_t n = 1;
 
         while (n < guest->return_width && first + n < guest->n_memory && is_away(&memory[n]) &&
-               memory[n].is_parked == memory->is_parked)
+               memory[n].is_parked == memory->is_parked && memory[n].part == memory->part)
                 n++;
         return n;
 }
@@ -69,7 +69,7 @@ static size_t part_size(const struct guest *guest, size_t first)
 static void on_parked(struct guest *guest, bool is_done)
 {
         struct operation *operation = guest->instance->operation;
-        int r = is_done ? recovery_put_parked(guest, guest->job.first, guest->job.n) : 0;
+        int r = is_done ? recovery_put_parked(guest, guest->copy.first, guest->copy.n) : 0;
 
         if (r < 0) {
                 operation_fail_errno(operation, r, "keeping what waits in the pool");
@@ -98,7 +98,8 @@ static int reserve(struct guest *guest)
         policy_name_owner(guest->instance, owner);
         if (!guest->reservation)
                 r = pool_reserve_in(pool, &guest->reservation, owner, guest->instance->uuid,
-                                    guest->instance->operation->source->index, guest->memory_bytes);
+                                    guest->instance->operation->source.device[0]->index,
+                                    guest->memory_bytes);
         if (r == 0)
                 r = recovery_put_slabs(guest);
         if (r < 0)
@@ -128,7 +129,7 @@ static void park(struct guest *guest, size_t first)
                                "--pool-limit",
                                "device %u has no room to bring the memory of process %d back, and "
                                "neither has the pool",
-                               operation->source->index, (int)guest->pid);
+                               operation->source.device[0]->index, (int)guest->pid);
         else
                 operation_fail_errno(operation, r, "reserving memory of the pool");
         operation_leave_guest(operation, guest);
@@ -141,8 +142,8 @@ static void on_filled(struct guest *guest, bool is_done)
                 end(guest);
                 return;
         }
-        recovery_drop_part(guest, guest->job.first, guest->job.n);
-        for (size_t i = guest->job.first; i < guest->job.first + guest->job.n; i++) {
+        recovery_drop_part(guest, guest->copy.first, guest->copy.n);
+        for (size_t i = guest->copy.first; i < guest->copy.first + guest->copy.n; i++) {
                 struct guest_memory *memory = &guest->memory[i];
 
                 guest_close_source(guest, memory);

@@ -81,7 +81,7 @@ static uint64_t get_bytes(const struct instance *instance)
                         continue;
                 sum += movable_bytes(guest);
                 if (!instance->residency.keeps_context)
-                        sum += footprint_get(guest, instance_home(instance));
+                        sum += footprint_get(guest, 0, instance_home(instance));
         }
         return sum;
 }
@@ -107,7 +107,7 @@ static uint64_t get_return(const struct instance *instance)
                         continue;
                 sum += movable_bytes(guest);
                 if (guest->context != GUEST_CONTEXT_RUNNING)
-                        sum += footprint_get(guest, instance_home(instance));
+                        sum += footprint_get(guest, 0, instance_home(instance));
         }
         return sum;
 }
@@ -322,8 +322,8 @@ static bool has_others_busy(const struct instance *instance)
 
         list_for_each(other, &instance->manager->instances, link)
                 if (other->operation && !is_played(other, instance_home(instance)) &&
-                    (other->operation->source == instance_home(instance) ||
-                     other->operation->target == instance_home(instance)))
+                    (other->operation->source.device[0] == instance_home(instance) ||
+                     other->operation->target.device[0] == instance_home(instance)))
                         return true;
         return false;
 }
@@ -492,7 +492,7 @@ static bool is_unpromised(const struct instance *instance, const struct device *
             instance->operation->step > 0 || instance->operation->kind != &operation_resume)
                 return false;
         list_for_each(guest, &instance->guests, link)
-                if (guest->coming.room || guest->arriving.room)
+                if (guest->room[0].coming.room || guest->room[0].arriving.room)
                         return false;
         return true;
 }

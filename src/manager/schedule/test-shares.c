@@ -57,7 +57,7 @@ static void test_a_share_on_its_way_is_promised_at_both_ends(void **state)
         link_in(manager, &moving);
         link_in(manager, &other);
         assert_int_equal(schedule_check_move(&moving, &manager->device[1], &failure), 0);
-        moving.course.target = &manager->device[1];
+        moving.course.target.device[0] = &manager->device[1];
         assert_int_equal(schedule_check_share(&manager->device[1], &other, 40, &failure), 0);
         assert_int_equal(schedule_check_share(&manager->device[1], &other, 41, &failure), -EINVAL);
         assert_int_equal(schedule_check_share(&manager->device[0], NULL, 41, &failure), -EINVAL);

@@ -294,7 +294,8 @@ int settings_set_share(struct instance *instance, uint32_t share, struct failure
         int r = schedule_check_share(instance_home(instance), instance, share, failure);
 
         if (r == 0 && instance->operation) /* which may take it elsewhere */
-                r = schedule_check_share(instance->course.target, instance, share, failure);
+                r = schedule_check_share(instance->course.target.device[0], instance, share,
+                                         failure);
         if (r == 0)
                 r = remember_number(instance, "share", share, failure);
         if (r < 0)
