@@ -261,9 +261,6 @@ static int get_options(const struct arguments *arguments, struct vgpu_usage_opti
         const char *by = arguments_get(arguments, "by");
         int r;
 
-        if (!arguments_get(arguments, "since"))
-                return say_usage(arguments, "vgpu usage --since today",
-                                 "since when? --since is missing");
         if (arguments->is_json && arguments_get(arguments, "csv"))
                 return say_usage(arguments, "choose one", "--csv and --json exclude each other");
         r = get_time(arguments, "since", &options->since);
@@ -309,7 +306,7 @@ static int run_usage(const struct arguments *arguments, struct vgpu_client *clie
 static const struct option options[] = {
         { .name = "since",
           .argument = "TIME",
-          .help = "2026-11-01, '2026-11-01 09:30', today, 7d" },
+          .help = "2026-11-01, '2026-11-01 09:30', today, 7d (default: all that the ledger has)" },
         { .name = "until", .argument = "TIME", .help = "the end, not included (default: now)" },
         { .name = "by",
           .argument = "WHAT",
@@ -320,7 +317,7 @@ static const struct option options[] = {
 
 const struct command command_usage = {
         .name = "usage",
-        .usage = "--since TIME [--until TIME] [--by WHAT] [--csv]",
+        .usage = "[--since TIME] [--until TIME] [--by WHAT] [--csv]",
         .summary = "show what was used and by whom: what to bill",
         .description =
                 "Sums up the ledger, in which vgpud records use by the minute. Root sees the use of\n"

@@ -266,7 +266,7 @@ class Containers(Engines):
 
     def check_usage(self, name, pid):
         """The ledger has its use by its name, also when its engine and its vGPU are gone."""
-        rows = self.host.vgpu("usage", "--since", "1h", "--by", "container", "--json").json["rows"]
+        rows = self.host.vgpu("usage", "--by", "container", "--json").json["rows"]
         identity = self.get_container(pid)
         (row,) = [row for row in rows if row["container"] == identity[:12]]
         self.assertEqual((row["container_name"], row["tenant"]), (name, os.geteuid()))

@@ -17,6 +17,11 @@ class Logs(case.Case):
     def words(self, *arguments, user=None):
         return [event["event"] for event in self.events(*arguments, user=user)]
 
+    def test_the_log_of_vgpud_says_whose_share_was_set(self):
+        self.host.create("train")
+        self.host.vgpu("share", "train", "40")
+        self.assertIn('set vgpu=train share="40"', self.host.log())
+
     def test_what_happens_is_told_in_its_order(self):
         self.host.create("told")
         guest = self.host.train("told", "--size", "4M")

@@ -255,6 +255,7 @@ class Sharing(Pairs, case.Case):
             self.host.call("ResumeVgpu", name=f"rank{turn}", group=True)
             for i in range(3):
                 self.assertEqual(self.host.get(f"rank{i}")["state"], "running")
+        brief = self.host.run(None, "guest-hold", options=["--name", "brief", "--fb", "64M", "--device", "1"]).wait_ready()
         stopped = pairs[2][1]
         stopped.signal(signal.SIGSTOP)
         self.host.kill()
@@ -262,6 +263,14 @@ class Sharing(Pairs, case.Case):
         until(lambda: f"process {stopped.pid} (guest-share) of vGPU rank2 has not told" in
               self.refused("TimedOut", "SuspendVgpu", name="rank0", group=True, timeout=0.5),
               "all others to have told")
+        client = self.host.connect()
+        client.call("GetInfo")  # it is connected now: what it says next is heard before that a program ends
+        client.send("SuspendVgpu", name="brief", group=True)
+        brief.kill()
+        with self.assertRaises(Refused) as refused:
+            client.answer()
+        self.assertEqual(refused.exception.name, "NoSuchVgpu")
+        self.assertIn("vGPU brief was removed", refused.exception.parameters["message"])
         client = self.host.connect()
         client.send("SuspendVgpu", name="rank0", group=True)
         self.host.kill()

@@ -85,6 +85,17 @@ int group_wait_begin(struct instance *instance, const struct guest *untold,
         return 0;
 }
 
+void group_wait_end_removed(struct instance *instance)
+{
+        struct failure failure = { 0 };
+
+        if (!instance->group_wait)
+                return;
+        (void)failure_set(&failure, -ENOENT, "NoSuchVgpu", "vgpu ls shows those that there are",
+                          "vGPU %s was removed meanwhile", instance->name);
+        control_fail(end(instance->group_wait), &failure);
+}
+
 void group_wait_drop(struct instance *instance)
 {
         const struct failure failure = { .name = "Failed", .message = "vgpud ends" };

@@ -18,6 +18,9 @@ struct instance;
 int group_wait_begin(struct instance *instance, const struct guest *untold,
                      struct control_pending *pending, uint32_t timeout_ms, struct failure *failure);
 
+/* group_wait_end_removed() - @instance is no vGPU any more: who waits is told so. */
+void group_wait_end_removed(struct instance *instance);
+
 /* group_wait_drop() - @instance is about to be freed. */
 void group_wait_drop(struct instance *instance);
 

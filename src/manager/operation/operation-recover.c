@@ -177,6 +177,8 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
         (void)userdata;
         if (event == INSTANCE_RETRY)
                 try_again(instance);
+        else if (event == INSTANCE_REMOVED)
+                group_wait_end_removed(instance);
         else if (event == INSTANCE_UNLOADED)
                 unload(instance);
 }

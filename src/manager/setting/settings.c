@@ -118,6 +118,20 @@ void settings_format_site(char *text, const struct settings_site *site)
                 snprintf(text + n, (size_t)(SETTING_NAME_MAX / 2 - n), "/%u", site->gpu_instance);
 }
 
+static void log_setting(const struct manager *manager, const char *name, uint32_t id,
+                        const char *value)
+{
+        const struct instance *instance;
+
+        list_for_each(instance, &manager->instances, link)
+                if (id && instance->id == id) {
+                        log_event_of(instance->owner, LOG_LEVEL_NOTICE, "set", "vgpu=%s %s=\"%s\"",
+                                     instance->name, name, value);
+                        return;
+                }
+        log_event(LOG_LEVEL_NOTICE, "set", "%s=\"%s\"", name, value);
+}
+
 int settings_remember(struct manager *manager, const char *name, uint32_t instance,
                       const char *value, struct failure *failure)
 {
@@ -129,7 +143,7 @@ int settings_remember(struct manager *manager, const char *name, uint32_t instan
                      : store_put_driver_setting(manager->store, load, name, value);
         if (r < 0)
                 return failure_from_errno(failure, r, "remembering a setting");
-        log_event(LOG_LEVEL_NOTICE, "set", "%s=\"%s\"", name, value);
+        log_setting(manager, name, instance, value);
         return 0;
 }
 
