@@ -60,6 +60,7 @@ struct vgpu_instance_part {
         uint32_t device; /* index */
         const char *device_uuid;
         uint64_t frame_buffer_used; /* bytes */
+        double gpu_seconds_total;   /* GPU time of its programs there since vgpud began */
 };
 
 struct vgpu_instance {

@@ -51,7 +51,7 @@ static void add_residency(struct facts *facts, const struct vgpu_instance *recor
 static void add_parts(struct facts *facts, const struct vgpu_instance *record)
 {
         CLEANUP(json_decrefp) json_t *parts = json_array();
-        char text[16 * 8] = "", used[SIZE_TEXT_MAX];
+        char text[64 * 8] = "", used[SIZE_TEXT_MAX];
         size_t length = 0;
 
         for (size_t i = 0; i < record->n_parts; i++) {
@@ -60,9 +60,10 @@ static void add_parts(struct facts *facts, const struct vgpu_instance *record)
                 json_array_append_new(parts, record_make(&record_instance_part, part));
                 if (length < sizeof(text))
                         length += (size_t)snprintf(text + length, sizeof(text) - length,
-                                                   "%s%u: id %u, %s", i ? "; " : "", part->device,
-                                                   part->id,
-                                                   size_format(used, part->frame_buffer_used));
+                                                   "%s%u: id %u, %s, %.1f s", i ? "; " : "",
+                                                   part->device, part->id,
+                                                   size_format(used, part->frame_buffer_used),
+                                                   part->gpu_seconds_total);
         }
         if (record->n_parts > 1)
                 facts_add(facts, "parts", "its parts", json_incref(parts), "%s", text);

@@ -321,6 +321,62 @@ static void test_top_drops_columns_by_importance_and_marks_what_it_cuts(void **s
                 "   0%   0%   0%   0%   0%    0B/0B      11574d 01h");
 }
 
+static void test_top_shows_each_of_several_devices(void **state)
+{
+        const struct vgpu_usage_part of_part[] = {
+                { .id = 1,
+                  .device = 2,
+                  .entitled = 100,
+                  .frame_buffer_used = 1ull << 30,
+                  .percents = OF_PERCENTS(.gpu = 0),
+                  .seconds = OF_SECONDS(.gpu = 0) },
+                { .id = 2,
+                  .device = 0,
+                  .entitled = 50,
+                  .frame_buffer_used = 3ull << 30,
+                  .percents = OF_PERCENTS(.gpu = 80),
+                  .seconds = OF_SECONDS(.gpu = 12) },
+        };
+        const struct vgpu_usage_part *const parts[] = { &of_part[0], &of_part[1] };
+        const struct vgpu_usage_instance job = { .name = "job",
+                                                 .uuid = "j",
+                                                 .device = 2,
+                                                 .state = VGPU_INSTANCE_RUNNING,
+                                                 .frame_buffer = 8ull << 30,
+                                                 .frame_buffer_used = 4ull << 30,
+                                                 .entitled = 75,
+                                                 .percents = OF_PERCENTS(.gpu = 40),
+                                                 .seconds = OF_SECONDS(.gpu = 12),
+                                                 .n_processes = 1,
+                                                 .processes = processes,
+                                                 .n_parts = 2,
+                                                 .parts = parts };
+        const struct vgpu_usage_instance *const one[] = { &job };
+        const struct vgpu_usage_snapshot with_parts = { 1, devices, 1, one };
+        struct top_view view = { 0 };
+        (void)state;
+
+        assert_int_equal(top_view_make(&view, &with_parts, TOP_BY_GPU, true, 79), 0);
+        assert_int_equal(view.n_lines, 4);
+        assert_string_equal(
+                view.lines[0].text,
+                "job                running     2x   75%  40%   0%   0%    4G/8G          12.0 s");
+        assert_string_equal(
+                view.lines[1].text,
+                "  on GPU 2                      2  100%   0%   0%   0%    1G/4G           0.0 s");
+        assert_string_equal(
+                view.lines[2].text,
+                "  on GPU 0                      0   50%  80%   0%   0%    3G/4G          12.0 s");
+        assert_ptr_equal(view.lines[2].part, &of_part[1]);
+        assert_int_equal(view.lines[2].gpu, 80);
+        assert_ptr_equal(view.lines[3].process, &small);
+        top_view_deinit(&view);
+        assert_int_equal(top_view_make(&view, &with_parts, TOP_BY_GPU, false, 79), 0);
+        assert_int_equal(view.n_lines, 3);
+        expect_not_wider(&view, 79);
+        top_view_deinit(&view);
+}
+
 static void test_top_once_is_text(void **state)
 {
         (void)state;
@@ -357,6 +413,7 @@ int main(void)
                 cmocka_unit_test(test_top_is_sorted),
                 cmocka_unit_test(test_top_fits_every_width),
                 cmocka_unit_test(test_top_drops_columns_by_importance_and_marks_what_it_cuts),
+                cmocka_unit_test(test_top_shows_each_of_several_devices),
                 cmocka_unit_test(test_top_once_is_text),
         };
 

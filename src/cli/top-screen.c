@@ -175,7 +175,7 @@ static void draw_head(const struct top_screen *screen)
         if (localtime_r(&now, &local))
                 (void)strftime(when, sizeof(when), "  %H:%M:%S", &local);
         for (size_t i = 0; view && i < view->n_lines; i++)
-                if (!view->lines[i].process)
+                if (!view->lines[i].process && !view->lines[i].part)
                         n_programs += view->lines[i].instance->n_processes;
         if (screen->is_old)
                 append(text, sizeof(text), "  (vgpud does not answer)");
@@ -220,7 +220,7 @@ static void draw_lines(const struct top_screen *screen, int row)
                         continue;
                 }
                 attributes = screen->is_old ? A_DIM : colour_of(view->lines[at].gpu);
-                if (!view->lines[at].process)
+                if (!view->lines[at].process && !view->lines[at].part)
                         attributes |= A_BOLD;
                 if (at == screen->chosen)
                         attributes |= A_REVERSE;

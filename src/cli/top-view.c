@@ -194,11 +194,13 @@ static void make_instance(struct top_line *to, const struct top_layout *layout,
                           const struct vgpu_usage_instance *instance)
 {
         struct line line = { .text = to->text };
-        char device[16] = "-";
+        char device[24] = "-";
 
         to->instance = instance;
         to->gpu = instance->percents->gpu;
-        if (instance->state != VGPU_INSTANCE_SUSPENDED)
+        if (instance->n_parts > 1)
+                snprintf(device, sizeof(device), "%zux", instance->n_parts);
+        else if (instance->state != VGPU_INSTANCE_SUSPENDED)
                 snprintf(device, sizeof(device), "%u", instance->device);
         add_name(&line, instance->name, layout->name);
         if (layout->shows[TOP_STATE])
@@ -211,6 +213,29 @@ static void make_instance(struct top_line *to, const struct top_layout *layout,
         if (layout->shows[TOP_MEMORY])
                 add_memory(&line, instance->frame_buffer_used, instance->frame_buffer);
         add_time(&line, layout, instance->seconds->gpu);
+}
+
+static void make_part(struct top_line *to, const struct top_layout *layout,
+                      const struct vgpu_usage_instance *instance,
+                      const struct vgpu_usage_part *part)
+{
+        struct line line = { .text = to->text };
+        char label[32];
+
+        to->instance = instance;
+        to->part = part;
+        to->gpu = part->percents->gpu;
+        snprintf(label, sizeof(label), "  on GPU %u", part->device);
+        add_name(&line, label, layout->label);
+        if (layout->shows[TOP_DEVICE])
+                add(&line, " %3u", part->device);
+        if (layout->shows[TOP_SHARE])
+                add(&line, " %4.0f%%", part->entitled);
+        add_percents(&line, layout, part->percents);
+        if (layout->shows[TOP_MEMORY])
+                add_memory(&line, part->frame_buffer_used,
+                           instance->frame_buffer / instance->n_parts);
+        add_time(&line, layout, part->seconds->gpu);
 }
 
 static void make_process(struct top_line *to, const struct top_layout *layout,
@@ -323,7 +348,7 @@ static size_t count_lines(const struct vgpu_usage_snapshot *snapshot)
         size_t n = snapshot->n_instances;
 
         for (size_t i = 0; i < snapshot->n_instances; i++)
-                n += snapshot->instances[i]->n_processes;
+                n += snapshot->instances[i]->n_processes + snapshot->instances[i]->n_parts;
         return n;
 }
 
@@ -347,6 +372,9 @@ int top_view_make(struct top_view *view, const struct vgpu_usage_snapshot *snaps
                 const struct vgpu_usage_instance *instance = snapshot->instances[keys[i].at];
 
                 make_instance(&view->lines[view->n_lines++], &layout, instance);
+                for (size_t k = 0; instance->n_parts > 1 && k < instance->n_parts; k++)
+                        make_part(&view->lines[view->n_lines++], &layout, instance,
+                                  instance->parts[k]);
                 if (has_programs)
                         r = add_processes(view, instance, &layout, order);
         }

@@ -3,8 +3,8 @@
 #define CLI_TOP_VIEW_H
 
 /*
- * What vgpu top shows, as lines of text: the devices, and below them the vGPUs with their programs. No
- * terminal in here. cli/top-layout.h decides which columns there are.
+ * What vgpu top shows, as lines of text: the devices, and below them the vGPUs, each with what it has of
+ * its devices, if they are several, and with its programs. No terminal in here. cli/top-layout.h decides which columns there are.
  */
 
 #include <stdbool.h>
@@ -24,8 +24,10 @@ enum top_order top_order_find(const char *name);
 
 struct top_line {
         const struct vgpu_usage_instance *instance; /* of the snapshot */
-        const struct vgpu_usage_process *process;   /* NULL: the vGPU itself */
-        uint32_t gpu;                               /* percent, for the colour */
+        const struct vgpu_usage_process *process;   /* of a program's line, */
+        const struct vgpu_usage_part
+                *part; /* of that of one of several devices; else the vGPU itself */
+        uint32_t gpu;  /* percent, for the colour */
         char text[TOP_TEXT_MAX];
 };
 

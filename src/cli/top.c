@@ -82,17 +82,20 @@ static int print_once(const struct arguments *arguments, struct vgpu_client *cli
 /* On the screen. */
 
 /* What was chosen stays so wherever it is now. */
-static void choose_again(struct top *top, const char *uuid, int32_t pid)
+static bool is_of(const struct top_line *line, const char *uuid, int32_t pid, uint32_t part)
 {
-        for (size_t i = 0; i < top->view.n_lines; i++) {
-                const struct top_line *line = &top->view.lines[i];
+        return strcmp(line->instance->uuid, uuid) == 0 &&
+               (line->process ? line->process->pid : 0) == pid &&
+               (line->part ? line->part->id : 0) == part;
+}
 
-                if (strcmp(line->instance->uuid, uuid) == 0 &&
-                    (line->process ? line->process->pid : 0) == pid) {
+static void choose_again(struct top *top, const char *uuid, int32_t pid, uint32_t part)
+{
+        for (size_t i = 0; i < top->view.n_lines; i++)
+                if (is_of(&top->view.lines[i], uuid, pid, part)) {
                         top->chosen = i;
                         return;
                 }
-        }
         if (top->chosen >= top->view.n_lines)
                 top->chosen = top->view.n_lines ? top->view.n_lines - 1 : 0;
 }
@@ -101,12 +104,14 @@ static void show(struct top *top, struct vgpu_usage_snapshot *snapshot)
 {
         char uuid[64] = "";
         int32_t pid = 0;
+        uint32_t part = 0;
 
         if (top->chosen < top->view.n_lines) {
                 const struct top_line *line = &top->view.lines[top->chosen];
 
                 (void)snprintf(uuid, sizeof(uuid), "%s", line->instance->uuid);
                 pid = line->process ? line->process->pid : 0;
+                part = line->part ? line->part->id : 0;
         }
         top->width = top_screen_get_width();
         if (top_view_make(&top->view, snapshot, top->order, top->has_programs, top->width) < 0)
@@ -115,7 +120,7 @@ static void show(struct top *top, struct vgpu_usage_snapshot *snapshot)
                 (void)vgpu_usage_snapshot_free(top->snapshot);
                 top->snapshot = snapshot;
         }
-        choose_again(top, uuid, pid);
+        choose_again(top, uuid, pid, part);
 }
 
 /* A log may be an hour old: what counts is that a turn has just ended. */
@@ -129,11 +134,13 @@ static bool is_fresh(const struct vgpu_time_sharing_log *log)
 static void ask_turns(struct top *top)
 {
         struct vgpu_time_sharing_log *log = NULL;
+        const struct top_line *line;
         char device[16];
 
         if (top->shows_graph && top->chosen < top->view.n_lines) {
+                line = &top->view.lines[top->chosen];
                 (void)snprintf(device, sizeof(device), "%u",
-                               top->view.lines[top->chosen].instance->device);
+                               line->part ? line->part->device : line->instance->device);
                 (void)vgpu_time_sharing_lookup_log(top->client, device, 0, &log);
         }
         if (log && !is_fresh(log))

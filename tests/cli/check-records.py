@@ -11,7 +11,7 @@ import sys
 # What the page calls a record, and what it is made of.
 PAGE = {
     "device": ["device"],
-    "vgpu": ["instance", "process"],
+    "vgpu": ["instance", "instance_part", "process"],
     "use": ["usage_device", "usage_instance", "usage_part", "usage_process", "percents"],
     "account": ["account"],
     "usage": ["usage_row"],

@@ -127,6 +127,12 @@ class Making(Case):
         [shown] = json.loads(self.host.vgpu("ls", "--json").output)["vgpus"]
         self.assertEqual([part["device"] for part in shown["parts"]], [0, 1])
         self.assertEqual(shown["parts"][1]["device_uuid"], self.host.device(1)["uuid"])
+        self.assertIn("created: 64 MiB on each of GPUs 0,1", self.host.vgpu("logs", "job").output)
+        self.assertRegex(self.host.vgpu("show", "job").output, r"its parts +0: id \d+, 0 B, 0\.0 s; 1: id \d+, 0 B, 0\.0 s\n")
+        top = self.host.vgpu("top", "--once").output
+        self.assertRegex(top, r"job +idle +2x ")
+        for index in (0, 1):
+            self.assertRegex(top, rf"  on GPU {index} +{index} .* 0B/64M ")
         environment = self.host.call("PrepareRun", name="job")["environment"]
         self.assertEqual(environment["CUDA_VISIBLE_DEVICES"],
                          ",".join(self.host.device(i)["uuid"] for i in range(2)))
@@ -300,6 +306,7 @@ class Metered(Case):
         self.assertEqual([part["device"] for part in now["parts"]], [2, 0])
         self.assertEqual([part["frame_buffer_used"] for part in now["parts"]], [8 * MIB, 24 * MIB])
         self.assertEqual((now["gpu_seconds"], now["gpu_seconds_total"]), (second, second))
+        self.assertEqual([part["gpu_seconds_total"] for part in self.host.get("job")["parts"]], [0, second])
         self.assertEqual(self.tell(guest, f"busy 0 {self.BUSY_US}"), "done")
         first, second = self.seconds("job")
         self.assertGreaterEqual(first, self.BUSY_US / 1e6)
@@ -314,9 +321,8 @@ class Metered(Case):
         self.assertAlmostEqual(record["gpu_seconds"], first + second, places=6)
         self.assertEqual(record["memory_peak"], 32 * MIB)
         for part, peak in zip(vgpu["parts"], (8 * MIB, 24 * MIB)):
-            percent, memory = self.account(part, guest.pid)
-            self.assertGreater(percent, 0)
-            self.assertEqual(memory, peak)
+            until(lambda p=part: self.account(p, guest.pid)[0] > 0, "the account on the state page", context=guest.context)
+            self.assertEqual(self.account(part, guest.pid)[1], peak)
         self.end(guest)
 
     def test_only_the_device_that_works_is_busy(self):
@@ -349,7 +355,9 @@ class Metered(Case):
         billed = self.billed("part", "job")
         self.assertGreaterEqual(billed[0], self.BUSY_US / 1e6)
         self.assertAlmostEqual(billed[1], second, places=6)
-        self.assertEqual([self.account(part, ended.pid)[0] > 0 for part in self.host.get("job")["parts"]], [True, False])
+        parts = self.host.get("job")["parts"]
+        until(lambda: self.account(parts[0], ended.pid)[0] > 0, "the account on the state page", context=guest.context)
+        self.assertEqual(self.account(parts[1], ended.pid)[0], 0)
         self.end(guest)
 
 

@@ -224,6 +224,7 @@ static void get_parts(const struct instance *instance, struct parts *parts)
                         .device = part->device->index,
                         .device_uuid = part->device->uuid,
                         .frame_buffer_used = guests_get_used_of(instance, part),
+                        .gpu_seconds_total = (double)part->meter.busy_ns / 1e9,
                 };
                 parts->list[i] = &parts->part[i];
         }

@@ -76,12 +76,15 @@ note(struct history *history, const struct instance *instance, const char *word,
 
 static void on_instance(struct instance *instance, enum instance_event event, void *userdata)
 {
+        const bool has_several = instance->n_parts > 1;
         struct store_event spare;
-        char size[SIZE_TEXT_MAX];
+        char size[SIZE_TEXT_MAX], devices[INSTANCE_DEVICES_MAX];
 
         if (event == INSTANCE_ADDED)
-                note(userdata, instance, "created", &spare, "created: %s on GPU %u",
-                     size_format(size, instance->frame_buffer), instance_home(instance)->index)
+                note(userdata, instance, "created", &spare, "created: %s on %s %s",
+                     size_format(size, instance->frame_buffer),
+                     has_several ? "each of GPUs" : "GPU",
+                     instance_describe_devices(instance, devices))
                         ->bytes = instance->frame_buffer;
         else if (event == INSTANCE_LOADED && instance->state != STATE_IDLE)
                 note(userdata, instance, "vgpud-began", &spare,
@@ -90,8 +93,9 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
                 note(userdata, instance, "renamed", &spare, "renamed: it is %s from now on",
                      instance->name);
         else if (event == INSTANCE_RESIZED)
-                note(userdata, instance, "resized", &spare, "resized: %s from now on",
-                     size_format(size, instance->frame_buffer))
+                note(userdata, instance, "resized", &spare, "resized: %s%s from now on",
+                     size_format(size, instance->frame_buffer),
+                     has_several ? " on each of its GPUs" : "")
                         ->bytes = instance->frame_buffer;
         else if (event == INSTANCE_SHARE_SET)
                 note(userdata, instance, "share", &spare,

@@ -268,26 +268,14 @@ static int set_settings(struct instance *instance, const void *userdata, struct 
         return r;
 }
 
-/* "0,1" */
-static const char *list_devices(const struct instance *instance, char *text, size_t size)
-{
-        size_t length = 0;
-
-        for (size_t i = 0; i < instance->n_parts && length < size; i++)
-                length += (size_t)snprintf(text + length, size - length, i ? ",%u" : "%u",
-                                           instance->part[i].device->index);
-        return text;
-}
-
 static void log_created(const struct instance *instance)
 {
-        char devices[4 * INSTANCE_PARTS_MAX];
+        char devices[INSTANCE_DEVICES_MAX];
 
         log_event_of(instance->owner, LOG_LEVEL_INFO, "created",
                      "vgpu=%s uuid=%s device=%s frame_buffer=%" PRIu64 " uid=%u transient=%d",
-                     instance->name, instance->uuid,
-                     list_devices(instance, devices, sizeof(devices)), instance->frame_buffer,
-                     instance->owner, instance->is_transient);
+                     instance->name, instance->uuid, instance_describe_devices(instance, devices),
+                     instance->frame_buffer, instance->owner, instance->is_transient);
 }
 
 int instance_create(struct manager *manager, const struct instance_request *wanted,

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "daemon/uuid.h"
 #include "manager/model/account.h"
+#include "manager/model/device.h"
 #include "manager/model/manager.h"
 
 #define LETTERS_AND_DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -43,6 +44,16 @@ struct instance_part *instance_find_part(struct instance *instance, const struct
                 if (instance->part[i].device == device)
                         return &instance->part[i];
         return NULL;
+}
+
+const char *instance_describe_devices(const struct instance *instance, char *text)
+{
+        size_t length = 0;
+
+        for (size_t i = 0; i < instance->n_parts && length < INSTANCE_DEVICES_MAX; i++)
+                length += (size_t)snprintf(text + length, INSTANCE_DEVICES_MAX - length,
+                                           i ? ",%u" : "%u", instance->part[i].device->index);
+        return text;
 }
 
 bool instance_has_id(const struct instance *instance, uint32_t id)

@@ -109,6 +109,10 @@ static inline struct device *instance_home(const struct instance *instance)
         return instance->part[0].device;
 }
 
+/* instance_describe_devices() - "0,1"; @text has room for INSTANCE_DEVICES_MAX. Returns it. */
+#define INSTANCE_DEVICES_MAX (4 * INSTANCE_PARTS_MAX)
+const char *instance_describe_devices(const struct instance *instance, char *text);
+
 /* instance_has_id() - does NVML know it, or one of its parts, by @id? */
 bool instance_has_id(const struct instance *instance, uint32_t id);
 
