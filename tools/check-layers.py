@@ -46,8 +46,8 @@ USES = {
                       "manager/schedule"},
     "manager/setting": {"base", "state", "catalog", "daemon", "scheduler", "manager/meter", "manager/model",
                         "manager/schedule"},
-    "manager/publish": {"base", "state", "catalog", "daemon", "scenario", "manager/model", "manager/schedule",
-                        "manager/setting"},
+    "manager/publish": {"base", "state", "catalog", "daemon", "scenario", "manager/control", "manager/meter",
+                        "manager/model", "manager/schedule", "manager/setting"},
     "manager/operation": {"abi", "base", "daemon", "pool", "record", "spill", "state", "store", "wire", "manager/control",
                           "manager/guests", "manager/model", "manager/schedule", "manager/setting"},
     "manager/residency": {"base", "state", "daemon", "scheduler", "manager/guests", "manager/model",
@@ -67,7 +67,7 @@ USES = {
     "nvml": {"base", "abi", "state", "wire"},
     "slurm": {"base"},
     "cli": {"base", "cdi", "container", "record"},
-    "exporter": {"base"},
+    "exporter": {"base", "state"},
 }
 
 # Folders with modules that still use each other; to become fewer.

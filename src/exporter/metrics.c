@@ -20,13 +20,13 @@ static void write_exporter(struct text *text, const struct metrics_input *input)
         struct labels labels = { .size = 0 };
 
         write_one(text, "openvgpu_up", TEXT_GAUGE, NULL,
-                  "1 if vgpud answered this scrape, else 0 and most of the rest is missing.",
+                  "1 if vgpud runs, else 0 and most of the rest is missing.",
                   input->snapshot != NULL);
         labels_add(&labels, "version", vgpu_get_version());
         text_family(text, "openvgpu_exporter_build", TEXT_INFO, NULL, "The exporter.");
         text_sample(text, &labels, 1);
         write_one(text, "openvgpu_exporter_collect_seconds", TEXT_GAUGE, "seconds",
-                  "Time that vgpud and the devices took to answer this scrape.",
+                  "Time that this scrape took until all was read, the devices' answers included.",
                   input->collect_seconds);
         write_one(text, "openvgpu_exporter_cpu_seconds", TEXT_COUNTER, "seconds",
                   "Processor time of the exporter.", input->cpu_seconds);

@@ -10,11 +10,11 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "exporter/facts.h"
 #include "exporter/sensors.h"
 #include "exporter/state.h"
 
-/* Prometheus gives up after 10 seconds; the three questions and the sensors must fit. */
-#define MANAGER_TIMEOUT_MS 2000
+/* Prometheus gives up after 10 seconds. */
 #define SENSORS_TIMEOUT_MS 1000
 
 /* What the page shows that changes slowly. */
@@ -28,9 +28,7 @@
 
 /* What one scrape has been told; all of it may be NULL. */
 struct answers {
-        struct vgpu_usage_snapshot *snapshot;
-        struct vgpu_manager *manager;
-        struct vgpu_statistics *statistics;
+        struct facts *facts;
         struct vgpu_device_sensors **sensors; /* of @n_sensors devices */
         size_t n_sensors;
         struct xid_count *xids;
@@ -40,18 +38,18 @@ struct answers {
 struct scrape {
         pthread_mutex_t lock;
         struct metrics_options options;
-        struct vgpu_client *client;
+        struct facts_reader *reader;
         struct sensors *sensors;
         struct xid *xid;
         char hostname[65];
-        bool was_told; /* that vgpud does not answer */
+        bool was_told; /* that vgpud says nothing */
         struct history *history;
         struct turns *turns;
 
         /* Of the page. */
         uint64_t n_states;
         struct state_base *base; /* the last state that was told; NULL: none */
-        struct answers slow;     /* what is asked once a second; without a snapshot */
+        struct answers slow;     /* what is asked once a second: without facts */
         uint64_t slow_ms;        /* when; 0: never */
 };
 
@@ -63,9 +61,7 @@ static void answers_deinit(struct answers *answers)
                 (void)vgpu_free(answers->sensors[i]);
         free(answers->sensors);
         free(answers->xids);
-        (void)vgpu_usage_snapshot_free(answers->snapshot);
-        (void)vgpu_manager_free(answers->manager);
-        (void)vgpu_statistics_free(answers->statistics);
+        (void)facts_free(answers->facts);
         *answers = (struct answers){ 0 };
 }
 
@@ -79,7 +75,7 @@ int scrape_new(struct scrape **ret_scrape, const struct metrics_options *options
         (void)pthread_mutex_init(&scrape->lock, NULL);
         scrape->options = *options;
         (void)gethostname(scrape->hostname, sizeof(scrape->hostname) - 1);
-        r = vgpu_client_new(&scrape->client, NULL);
+        r = facts_reader_new(&scrape->reader);
         if (r == 0)
                 r = history_new(&scrape->history);
         if (r == 0)
@@ -90,7 +86,6 @@ int scrape_new(struct scrape **ret_scrape, const struct metrics_options *options
                 r = xid_new(&scrape->xid);
         if (r < 0)
                 return r;
-        vgpu_client_set_timeout_ms(scrape->client, MANAGER_TIMEOUT_MS);
         *ret_scrape = TAKE(scrape);
         return 0;
 }
@@ -99,7 +94,7 @@ struct scrape *scrape_free(struct scrape *scrape)
 {
         if (!scrape)
                 return NULL;
-        scrape->client = vgpu_client_free(scrape->client);
+        scrape->reader = facts_reader_free(scrape->reader);
         scrape->sensors = sensors_free(scrape->sensors);
         scrape->xid = xid_free(scrape->xid);
         scrape->history = history_free(scrape->history);
@@ -111,32 +106,24 @@ struct scrape *scrape_free(struct scrape *scrape)
         return NULL;
 }
 
-/* Once, until it answers again: scrapes come for ever. */
-static void tell(struct scrape *scrape, bool is_up)
+/* Once, until it is back: scrapes come for ever. */
+static void tell(struct scrape *scrape, int error)
 {
-        const struct vgpu_error *error = vgpu_client_get_error(scrape->client);
-
-        if (!is_up && !scrape->was_told)
-                fprintf(stderr, "vgpu-exporter: openvgpu_up is 0: %s (%s)\n", error->message,
-                        error->hint);
-        else if (is_up && scrape->was_told)
-                fprintf(stderr, "vgpu-exporter: openvgpu_up is 1: vgpud answers again\n");
-        scrape->was_told = !is_up;
+        if (error < 0 && !scrape->was_told)
+                fprintf(stderr, "vgpu-exporter: openvgpu_up is 0: %s\n", facts_explain(error));
+        else if (error == 0 && scrape->was_told)
+                fprintf(stderr, "vgpu-exporter: openvgpu_up is 1: vgpud is back\n");
+        scrape->was_told = error < 0;
 }
 
-static int ask_snapshot(struct scrape *scrape, bool has_processes,
-                        struct vgpu_usage_snapshot **ret_snapshot)
+static int read_facts(struct scrape *scrape, bool has_processes, struct facts **ret_facts)
 {
-        struct vgpu_usage_snapshot_options options = VGPU_USAGE_SNAPSHOT_OPTIONS_INIT;
-        int r;
+        int r = facts_read(scrape->reader, has_processes, ret_facts);
 
-        options.is_without_processes = !has_processes;
-        r = vgpu_usage_take_snapshot_with(scrape->client, &options, ret_snapshot);
-        if (vgpu_client_get_error(scrape->client)->kind == VGPU_ERROR_INVALID_PARAMETER)
-                r = vgpu_usage_take_snapshot(scrape->client, ret_snapshot);
-        tell(scrape, r == 0);
+        tell(scrape, r);
         if (r == 0)
-                history_add(scrape->history, *ret_snapshot, clock_now(CLOCK_REALTIME) / NS_PER_MS);
+                history_add(scrape->history, &(*ret_facts)->snapshot,
+                            clock_now(CLOCK_REALTIME) / NS_PER_MS);
         return r;
 }
 
@@ -160,29 +147,25 @@ static const struct vgpu_device_sensors *const *get_sensors(const struct answers
         return (const struct vgpu_device_sensors *const *)answers->sensors;
 }
 
-/* With the lock held. A vgpud that is older than this program counts nothing; all others of its answers are used. */
+/* With the lock held. */
 static void ask(struct scrape *scrape, bool has_processes, struct answers *answers,
                 struct metrics_input *input)
 {
         uint64_t began_ns = clock_now(CLOCK_MONOTONIC);
 
-        if (ask_snapshot(scrape, has_processes, &answers->snapshot) == 0) {
-                (void)vgpu_manager_lookup(scrape->client, &answers->manager);
-                (void)vgpu_statistics_lookup(scrape->client, &answers->statistics);
-                ask_sensors(scrape, answers->snapshot, answers);
+        *input = (struct metrics_input){ .hostname = scrape->hostname };
+        if (read_facts(scrape, has_processes, &answers->facts) == 0) {
+                ask_sensors(scrape, &answers->facts->snapshot, answers);
                 (void)xid_read(scrape->xid, &answers->xids, &answers->n_xids);
+                input->snapshot = &answers->facts->snapshot;
+                input->manager = &answers->facts->manager;
+                input->statistics = &answers->facts->statistics;
+                input->sensors = get_sensors(answers);
+                input->xids = answers->xids;
+                input->n_xids = answers->n_xids;
         }
-        *input = (struct metrics_input){
-                .snapshot = answers->snapshot,
-                .manager = answers->manager,
-                .statistics = answers->statistics,
-                .sensors = get_sensors(answers),
-                .xids = answers->xids,
-                .n_xids = answers->n_xids,
-                .collect_seconds = (double)(clock_now(CLOCK_MONOTONIC) - began_ns) / NS_PER_SECOND,
-                .cpu_seconds = (double)clock_now(CLOCK_PROCESS_CPUTIME_ID) / NS_PER_SECOND,
-                .hostname = scrape->hostname,
-        };
+        input->collect_seconds = (double)(clock_now(CLOCK_MONOTONIC) - began_ns) / NS_PER_SECOND;
+        input->cpu_seconds = (double)clock_now(CLOCK_PROCESS_CPUTIME_ID) / NS_PER_SECOND;
 }
 
 int scrape_take(struct scrape *scrape, bool is_open_metrics, struct text *ret_text)
@@ -206,24 +189,20 @@ int scrape_take(struct scrape *scrape, bool is_open_metrics, struct text *ret_te
 
 /* The page. */
 
-/* With the lock held. A vgpud without turns answers with none, and one that is slow is asked for no more. */
-static void ask_turns(struct scrape *scrape, const struct vgpu_usage_snapshot *snapshot,
+/* With the lock held. */
+static void add_turns(struct scrape *scrape, const struct vgpu_usage_snapshot *snapshot,
                       uint64_t now_ms)
 {
         struct vgpu_time_sharing_log **logs =
                 calloc(snapshot->n_devices + 1, sizeof(struct vgpu_time_sharing_log *));
 
-        for (size_t i = 0; logs && i < snapshot->n_devices; i++) {
-                const char *uuid = snapshot->devices[i]->uuid;
-
-                if (vgpu_time_sharing_lookup_log(scrape->client, uuid,
-                                                 turns_get_next(scrape->turns, uuid),
-                                                 &logs[i]) == -ETIMEDOUT)
-                        break;
-        }
+        for (size_t i = 0; logs && i < snapshot->n_devices; i++)
+                logs[i] =
+                        facts_read_turns(scrape->reader, snapshot->devices[i]->index,
+                                         turns_get_next(scrape->turns, snapshot->devices[i]->uuid));
         turns_add(scrape->turns, snapshot, logs, now_ms);
         for (size_t i = 0; logs && i < snapshot->n_devices; i++)
-                (void)vgpu_time_sharing_log_free(logs[i]);
+                free(logs[i]);
         free(logs);
 }
 
@@ -237,11 +216,10 @@ static bool ask_slow(struct scrape *scrape, const struct vgpu_usage_snapshot *sn
                 return false;
         scrape->slow_ms = now_ms;
         answers_deinit(&scrape->slow);
-        (void)vgpu_manager_lookup(scrape->client, &scrape->slow.manager);
         ask_sensors(scrape, snapshot, &scrape->slow);
         if (!turns_is_due(scrape->turns, now_ms))
                 return false;
-        ask_turns(scrape, snapshot, now_ms);
+        add_turns(scrape, snapshot, now_ms);
         return true;
 }
 
@@ -282,12 +260,12 @@ void scrape_take_news(struct scrape *scrape, bool is_first, struct scrape_news *
         extras.now_ms = clock_now(CLOCK_REALTIME) / NS_PER_MS;
         if (is_first)
                 scrape->base = state_base_free(scrape->base);
-        if (ask_snapshot(scrape, false, &answers.snapshot) == 0) {
-                if (ask_slow(scrape, answers.snapshot, extras.now_ms))
+        if (read_facts(scrape, false, &answers.facts) == 0) {
+                if (ask_slow(scrape, &answers.facts->snapshot, extras.now_ms))
                         extras.turns = scrape->turns;
                 extras.history = find_news(scrape, extras.now_ms);
-                input.snapshot = answers.snapshot;
-                input.manager = scrape->slow.manager;
+                input.snapshot = &answers.facts->snapshot;
+                input.manager = &answers.facts->manager;
                 input.sensors = get_sensors(&scrape->slow);
         }
         write_news(scrape, &input, &extras, ret_news);

@@ -3,7 +3,8 @@
 #define EXPORTER_SCRAPE_H
 
 /*
- * A scrape: ask vgpud and the devices, and write what they say. Nothing is asked while nobody scrapes.
+ * A scrape: read what vgpud says on the state page, ask the devices, and write it. vgpud has no work with it;
+ * the devices are not asked while nobody scrapes.
  *
  * Threads:  any; one asks at a time and the others wait.
  */
@@ -20,7 +21,7 @@ struct scrape *scrape_free(struct scrape *scrape);
  * scrape_take() - the metrics of now
  * @ret_text:  the caller frees the bytes with text_deinit()
  *
- * That vgpud does not answer is no error: openvgpu_up says so, and whoever scrapes next asks again.
+ * That vgpud does not run is no error: openvgpu_up says so, and whoever scrapes next asks again.
  */
 int scrape_take(struct scrape *scrape, bool is_open_metrics, struct text *ret_text);
 
@@ -33,7 +34,7 @@ struct scrape_news {
 /* scrape_take_news() - as of now; @is_first: there was nothing before, so that there is a state */
 void scrape_take_news(struct scrape *scrape, bool is_first, struct scrape_news *ret_news);
 
-/* scrape_take_past() - what was before, as far as it is known: vgpud is not asked. NULL: no memory */
+/* scrape_take_past() - what was before, as far as it is known. NULL: no memory */
 char *scrape_take_past(struct scrape *scrape);
 
 #endif

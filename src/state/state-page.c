@@ -209,6 +209,37 @@ static inline void end_process(struct state_process *process)
         END(process->name);
 }
 
+static inline void end_manager(struct state_manager *manager)
+{
+        END(manager->version);
+}
+
+static inline void end_operation(struct state_operation *operation)
+{
+        END(operation->kind);
+        END(operation->result);
+        END(operation->last_vgpu);
+}
+
+static inline void end_device_use(struct state_device_use *use)
+{
+        END(use->source);
+        END(use->turns_mode);
+}
+
+static inline void end_vgpu(struct state_vgpu *vgpu)
+{
+        END(vgpu->swap_class);
+        END(vgpu->container);
+        END(vgpu->uuid);
+        END(vgpu->name);
+}
+
+static inline void end_process_use(struct state_process_use *use)
+{
+        END(use->container);
+}
+
 #define END_TEXTS(value)                                             \
         _Generic((value), struct state_device *                      \
                  : end_device, struct state_device_detail *          \
@@ -220,7 +251,12 @@ static inline void end_process(struct state_process *process)
                  : end_instance, struct state_vm *                   \
                  : end_vm, struct state_type_text *                  \
                  : end_type_text, struct state_process *             \
-                 : end_process, default                              \
+                 : end_process, struct state_manager *               \
+                 : end_manager, struct state_operation *             \
+                 : end_operation, struct state_device_use *          \
+                 : end_device_use, struct state_vgpu *               \
+                 : end_vgpu, struct state_process_use *              \
+                 : end_process_use, default                          \
                  : end_none)(value)
 
 #define WORDS(type) (sizeof(struct type) / sizeof(word))

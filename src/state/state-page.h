@@ -26,11 +26,12 @@
 
 #include "state/device.h"
 #include "state/instance.h"
+#include "state/monitor.h"
 #include "state/type.h"
 #include "state/usage.h"
 
 #define STATE_MAGIC   0x44524f42u /* "BORD" */
-#define STATE_VERSION 10u
+#define STATE_VERSION 11u
 
 #define STATE_STALE_NS 3000000000ull
 
@@ -52,6 +53,12 @@
  *     instance, vm                        any, and the same while the instance lives
  *     process, encoder_session,           any; read them all
  *     capture_session
+ *     manager                             0
+ *     operation                           any; read them all
+ *     device_use                          the device's index
+ *     vgpu                                that of the instance, of its first device
+ *     vgpu_part                           that of the instance
+ *     process_use                         that of the process, of its first device
  */
 #define STATE_PROFILE_SLOTS   (STATE_DEVICES_MAX * STATE_PROFILES_MAX)
 #define STATE_SCHEDULER_SLOTS (STATE_SITES_MAX * STATE_ENGINES)
@@ -76,7 +83,13 @@
         T(vm, state_vm, STATE_INSTANCES_MAX)                                     \
         T(process, state_process, STATE_PROCESSES_MAX)                           \
         T(encoder_session, state_encoder_session, STATE_ENCODER_SESSIONS_MAX)    \
-        T(capture_session, state_capture_session, STATE_CAPTURE_SESSIONS_MAX)
+        T(capture_session, state_capture_session, STATE_CAPTURE_SESSIONS_MAX)    \
+        T(manager, state_manager, 1)                                             \
+        T(operation, state_operation, STATE_OPERATIONS_MAX)                      \
+        T(device_use, state_device_use, STATE_DEVICES_MAX)                       \
+        T(vgpu, state_vgpu, STATE_INSTANCES_MAX)                                 \
+        T(vgpu_part, state_vgpu_part, STATE_INSTANCES_MAX)                       \
+        T(process_use, state_process_use, STATE_PROCESSES_MAX)
 
 /*
  * The rings: R(noun, struct, slots, length). A ring belongs to the slot of an instance, of a

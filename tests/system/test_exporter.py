@@ -8,11 +8,13 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
 import tempfile
 import threading
+import types
 import unittest
 import urllib.error
 import urllib.parse
@@ -332,6 +334,49 @@ class Files(unittest.TestCase):
         done = subprocess.run([promtool, "test", "rules", SOURCE / "tests/system/alerts.test.yml"], text=True,
                               capture_output=True, timeout=PATIENCE)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
+class StatePage(case.Case):
+    """Whoever scrapes gives vgpud no work: the state page has all of it."""
+    HOST = {"devices": "2xH200:512M", "pool": "128M", "slab": "4M"}
+
+    def test_scrapes_are_answered_where_nothing_but_the_state_page_is(self):
+        """No socket leads from there to vgpud, so no system call of vgpud's can be for a scrape."""
+        directory = tempfile.TemporaryDirectory(prefix="vg-")
+        self.addCleanup(directory.cleanup)
+        os.link(os.path.join(self.host.run_directory, "state-page"), os.path.join(directory.name, "state-page"))
+        environment = {**self.host.environment(), "OPENVGPU_RUN": directory.name}
+        exporter = Exporter(types.SimpleNamespace(environment=lambda: environment), "--processes")
+        self.addCleanup(exporter.close)
+        self.host.create("train")
+        self.host.train("train", "--size", "8M")
+        self.host.vgpu("suspend", "train")
+        self.host.vgpu("resume", "train", "--device", 1)
+        vgpu = self.host.get("train")
+        pid = str(vgpu["processes"][0]["pid"])
+
+        def look():
+            metrics = exporter.scrape()
+            found = (metrics.get("openvgpu_vgpu_state", vgpu="train", device="1", state="running"),
+                     metrics.get("openvgpu_vgpu_memory_used_bytes", vgpu="train"),
+                     metrics.get("openvgpu_process_memory_used_bytes", vgpu="train", pid=pid),
+                     metrics.get("openvgpu_operation_duration_seconds_count", operation="resume", result="done"))
+            return found == (1, 8 << 20, 8 << 20, 1) and metrics
+        until(look, "the state page to say it", context=lambda: exporter.scrape().text)
+        times = {exporter.scrape().get("openvgpu_exporter_cpu_seconds_total") for _ in range(50)}
+        self.assertTrue(all(times))
+        self.assertEqual(exporter.ask("/")[0], 200)
+
+    def test_a_vgpud_that_is_stopped_is_missed(self):
+        exporter = Exporter(self.host)
+        self.addCleanup(exporter.close)
+        until(lambda: exporter.scrape().get("openvgpu_up") == 1, "vgpud to be seen")
+        os.kill(self.host.manager.pid, signal.SIGSTOP)
+        try:
+            until(lambda: exporter.scrape().get("openvgpu_up") == 0, "vgpud to be missed")
+        finally:
+            os.kill(self.host.manager.pid, signal.SIGCONT)
+        until(lambda: exporter.scrape().get("openvgpu_up") == 1, "vgpud to be back")
 
 
 class Exemplars(case.Case):

@@ -220,6 +220,13 @@ struct ledger_thread *meter_get_ledger(struct meter *meter)
         return meter->ledger;
 }
 
+bool meter_reaches_ledger(struct meter *meter)
+{
+        struct ledger_thread *ledger = meter_get_ledger(meter);
+
+        return ledger && !ledger_thread_is_failing(ledger);
+}
+
 /* Where there are no turns, the driver takes some among those that have processes. */
 double meter_get_entitled(const struct instance *instance, const struct instance_part *part,
                           uint32_t n_running)
@@ -233,12 +240,33 @@ double meter_get_entitled(const struct instance *instance, const struct instance
         return 100.0 / n_running;
 }
 
+void meter_count_running(const struct manager *manager, uint32_t *counts)
+{
+        const struct instance *instance;
+
+        memset(counts, 0, STATE_DEVICES_MAX * sizeof(*counts));
+        list_for_each(instance, &manager->instances, link)
+                for (size_t i = 0; i < instance->n_parts; i++)
+                        counts[instance->part[i].device->index] += instance->state == STATE_RUNNING;
+}
+
 enum meter_source_kind meter_get_source(const struct device *device)
 {
         const struct meter *meter = device->manager->meter;
 
         return meter && meter->source ? meter_source_get_kind(meter->source, device)
                                       : METER_SOURCE_NONE;
+}
+
+const char *meter_get_source_name(const struct device *device)
+{
+        static const char *const names[] = {
+                [METER_SOURCE_NONE] = "none",
+                [METER_SOURCE_ENGINE] = "engine",
+                [METER_SOURCE_SAMPLES] = "samples",
+        };
+
+        return device->meter.has_turns ? "turns" : names[meter_get_source(device)];
 }
 
 int meter_new(struct meter **ret_meter, struct manager *manager)

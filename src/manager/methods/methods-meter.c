@@ -29,12 +29,6 @@
 #define NS_PER_SECOND    1e9
 #define MIB_MS_PER_GIB_H (1024.0 * 3600 * 1000)
 
-static const char *const source_names[] = {
-        [METER_SOURCE_NONE] = "none",
-        [METER_SOURCE_ENGINE] = "engine",
-        [METER_SOURCE_SAMPLES] = "samples",
-};
-
 static struct vgpu_usage_percents get_percents(const uint32_t *percent)
 {
         return (struct vgpu_usage_percents){
@@ -99,20 +93,6 @@ static void write_processes(struct writer *writer, const struct instance *instan
         writer_end_array(writer);
 }
 
-/* Of all of its processes; "": some are in none, or in another one. */
-static const char *find_container(const struct instance *instance)
-{
-        const char *container = NULL;
-        const struct guest *guest;
-
-        list_for_each(guest, &instance->guests, link) {
-                if (container && strcmp(container, guest->container) != 0)
-                        return "";
-                container = guest->container;
-        }
-        return container ? container : "";
-}
-
 /* Where each member of a vGPU's use comes from; but its parts, and its processes. */
 static void get_vgpu(const struct instance *instance, struct vgpu_usage_instance *ret_record)
 {
@@ -143,7 +123,7 @@ static void get_vgpu(const struct instance *instance, struct vgpu_usage_instance
                 .swapped_bytes = instance->residency.sums.swapped_bytes,
                 .n_waits = instance->residency.sums.n_waits,
                 .waited_seconds = (double)instance->residency.sums.waited_ns / NS_PER_SECOND,
-                .container = find_container(instance),
+                .container = guests_find_container(instance),
         };
 }
 
@@ -220,8 +200,7 @@ static void write_device(struct writer *writer, const struct device *device)
                 .index = device->index,
                 .uuid = device->uuid,
                 .name = device->name,
-                .source =
-                        device->meter.has_turns ? "turns" : source_names[meter_get_source(device)],
+                .source = meter_get_source_name(device),
                 .memory_total = device->memory_total,
                 .memory_promised = promise_get_sum(device, NULL),
                 .memory_swapped = promise_get_swapped(device),
@@ -241,13 +220,10 @@ static void write_device(struct writer *writer, const struct device *device)
 
 static void write_vgpus(struct writer *writer, const struct manager *manager, bool is_short)
 {
-        uint32_t n_running[STATE_DEVICES_MAX] = { 0 };
+        uint32_t n_running[STATE_DEVICES_MAX];
         const struct instance *instance;
 
-        list_for_each(instance, &manager->instances, link)
-                for (size_t i = 0; i < instance->n_parts; i++)
-                        n_running[instance->part[i].device->index] +=
-                                instance->state == STATE_RUNNING;
+        meter_count_running(manager, n_running);
         writer_begin_array(writer, "vgpus");
         list_for_each(instance, &manager->instances, link)
                 write_vgpu(writer, instance, n_running, is_short);
@@ -279,7 +255,6 @@ static int get_utilization(struct control_pending *pending, struct failure *fail
 static int get_statistics(struct control_pending *pending, struct failure *failure)
 {
         struct manager *manager = pending->manager;
-        struct ledger_thread *ledger = meter_get_ledger(manager->meter);
         struct writer writer = { 0 };
 
         (void)failure;
@@ -287,7 +262,7 @@ static int get_statistics(struct control_pending *pending, struct failure *failu
         writer_begin_object(&writer, "parameters");
         writer_real(&writer, "started", (double)manager->tally.started_ns / NS_PER_SECOND);
         writer_begin_object(&writer, "ledger");
-        writer_boolean(&writer, "working", ledger && !ledger_thread_is_failing(ledger));
+        writer_boolean(&writer, "working", meter_reaches_ledger(manager->meter));
         writer_end_object(&writer);
         describe_write_tally(&writer, &manager->tally);
         writer_end_object(&writer);

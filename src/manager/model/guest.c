@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "manager/model/instance.h"
@@ -96,6 +97,19 @@ uint64_t guests_get_used(const struct instance *instance)
         for (size_t i = 0; i < instance->n_parts; i++)
                 sum += guests_get_used_of(instance, &instance->part[i]);
         return sum;
+}
+
+const char *guests_find_container(const struct instance *instance)
+{
+        const char *container = NULL;
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link) {
+                if (container && strcmp(container, guest->container) != 0)
+                        return "";
+                container = guest->container;
+        }
+        return container ? container : "";
 }
 
 /* Memory. */

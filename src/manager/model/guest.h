@@ -88,6 +88,7 @@ typedef void (*guest_copied_fn)(struct guest *guest, bool is_done);
 /* What NVML's clients see of it that changes while it runs. */
 struct guest_shown {
         uint64_t memory_used;
+        uint64_t gpu_ns;
         uint32_t percent[METER_ENGINES];
 };
 
@@ -263,6 +264,9 @@ void guest_get_use_of(const struct guest *guest, const struct instance_part *par
 /* guests_get_used() - what they say that they hold. guests_get_used_of() - of one part. */
 uint64_t guests_get_used(const struct instance *instance);
 uint64_t guests_get_used_of(const struct instance *instance, const struct instance_part *part);
+
+/* guests_find_container() - that all of them are in; "": some are in none, or in another one. */
+const char *guests_find_container(const struct instance *instance);
 
 /* guest_find() - by process; NULL for none. */
 struct guest *guest_find(struct instance *instance, pid_t pid);

@@ -243,6 +243,7 @@ void facts_of_use(struct guest_shown *ret_shown, const struct guest *guest,
         *ret_shown = (struct guest_shown){ 0 };
         guest_get_use_of(guest, part, &use);
         ret_shown->memory_used = use.movable + use.fixed;
+        ret_shown->gpu_ns = guest->meter.part[get_number(guest->instance, part)].busy_ns[METER_SM];
         memcpy(ret_shown->percent, get_percent(guest, part), sizeof(ret_shown->percent));
 }
 

@@ -12,6 +12,7 @@
 #include "catalog/catalog.h"
 #include "daemon/log.h"
 #include "daemon/pace.h"
+#include "manager/meter/meter.h"
 #include "manager/model/device-mover.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
@@ -21,6 +22,7 @@
 #include "manager/model/promise.h"
 #include "manager/model/session.h"
 #include "manager/publish/facts.h"
+#include "manager/publish/monitor.h"
 #include "manager/publish/virtual-internal.h"
 #include "manager/publish/virtual.h"
 #include "manager/schedule/schedule.h"
@@ -316,7 +318,8 @@ static void write_sessions(struct publisher *publisher, struct guest *guest)
         }
 }
 
-static void write_process(struct publisher *publisher, const struct guest *guest,
+/* False: it is as it was. */
+static bool write_process(struct publisher *publisher, const struct guest *guest,
                           const struct instance_part *part, struct guest_record *mine)
 {
         struct guest_shown now;
@@ -325,26 +328,32 @@ static void write_process(struct publisher *publisher, const struct guest *guest
         mine->state_slot = take_slot(publisher, publisher->process_round, STATE_PROCESSES_MAX,
                                      mine->state_slot);
         if (mine->state_slot == UINT32_MAX)
-                return;
+                return false;
         publisher->n_processes++;
         facts_of_use(&now, guest, part);
         if (!publisher->has_changed && memcmp(&now, &mine->shown, sizeof(now)) == 0)
-                return;
+                return false;
         mine->shown = now;
         facts_of_guest(&record, guest, part);
         state_write_process(publisher->state_page, mine->state_slot, &record);
+        return true;
 }
 
 static void write_guests(struct publisher *publisher, struct instance *instance)
 {
         struct guest *guest;
+        bool has_news;
 
         list_for_each(guest, &instance->guests, link) {
                 if (guest->is_dead)
                         continue;
+                has_news = false;
                 write_sessions(publisher, guest);
                 for (size_t i = 0; i < instance->n_parts; i++)
-                        write_process(publisher, guest, &instance->part[i], &guest->record[i]);
+                        has_news |= write_process(publisher, guest, &instance->part[i],
+                                                  &guest->record[i]);
+                if (has_news)
+                        monitor_write_process(publisher->state_page, guest);
         }
 }
 
@@ -356,11 +365,18 @@ static void drop_gone(struct publisher *publisher)
                 if (give_back(publisher, &publisher->instance_round[i])) {
                         state_write_instance(state_page, i, NULL);
                         state_write_vm(state_page, i, NULL);
+                        if (i < state_end_vgpu(state_page))
+                                state_write_vgpu(state_page, i, NULL);
+                        if (i < state_end_vgpu_part(state_page))
+                                state_write_vgpu_part(state_page, i, NULL);
                         drop_accounts(state_page, i);
                 }
         for (uint32_t i = 0; i < state_end_process(state_page); i++)
-                if (give_back(publisher, &publisher->process_round[i]))
+                if (give_back(publisher, &publisher->process_round[i])) {
                         state_write_process(state_page, i, NULL);
+                        if (i < state_end_process_use(state_page))
+                                state_write_process_use(state_page, i, NULL);
+                }
         for (uint32_t i = 0; i < state_end_encoder_session(state_page); i++)
                 if (give_back(publisher, &publisher->encoder_round[i]))
                         state_write_encoder_session(state_page, i, NULL);
@@ -397,6 +413,7 @@ static bool must_write_all(const struct publisher *publisher)
 static void publish(struct publisher *publisher)
 {
         struct manager *manager = publisher->manager;
+        uint32_t n_running[STATE_DEVICES_MAX];
         struct instance *instance;
 
         publisher->round++;
@@ -406,13 +423,18 @@ static void publish(struct publisher *publisher)
         memset(publisher->full, 0, sizeof(publisher->full));
         if (manager->stage)
                 virtual_play(manager->stage);
+        meter_count_running(manager, n_running);
         list_for_each(instance, &manager->instances, link) {
                 write_instance(publisher, instance);
+                monitor_write_vgpu(publisher->state_page, instance, n_running);
                 write_guests(publisher, instance);
         }
         drop_gone(publisher);
-        for (size_t i = 0; i < manager->n_devices; i++)
+        for (size_t i = 0; i < manager->n_devices; i++) {
                 write_device(publisher, &manager->device[i]);
+                monitor_write_device(publisher->state_page, &manager->device[i]);
+        }
+        monitor_write_manager(publisher->state_page, manager);
         tell_dropped(publisher);
 }
 
