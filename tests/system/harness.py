@@ -255,6 +255,11 @@ class Host:
         log = self.root / f"train-{len(self.guests)}"
         return self.start_guest(vgpu, "guest-train", "--log", log, "--pause", "1", *options, log=log)
 
+    def ordered(self, vgpu, *options):
+        """guest-ordered: the same of memory that is allocated in the order of streams."""
+        log = self.root / f"ordered-{len(self.guests)}"
+        return self.start_guest(vgpu, "guest-ordered", "--log", log, *options, log=log)
+
     def vgpu(self, name):
         return self.call("ListVgpus", name=name)["vgpus"][0]
 

@@ -195,10 +195,10 @@ class Host:
         self.guests.append(guest)
         return guest
 
-    def train(self, name, *arguments, options=(), **environment):
-        """A guest-train whose first step is done."""
+    def train(self, name, *arguments, program="guest-train", options=(), **environment):
+        """A guest-train, or one that does as it, whose first step is done."""
         log = os.path.join(self.directory, f"steps-{self.n_guests}")
-        return self.run(name, "guest-train", "--log", log, *arguments, log=log, options=options,
+        return self.run(name, program, "--log", log, *arguments, log=log, options=options,
                         **environment).wait_ready()
 
     def crowd(self, left):

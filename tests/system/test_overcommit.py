@@ -59,6 +59,13 @@ class Sharing(Overcommitted):
             guest.wait_steps(2)
         self.finish(*guests)
 
+    def test_allocations_in_the_order_of_streams_wait_as_well(self):
+        guests = [self.host.ordered(self.create(name, size=250 * MIB), "--size", "120M")
+                  for name in ("one", "two")]
+        for guest in (*guests, *guests):
+            guest.wait_steps(2)
+        self.finish(*guests)
+
     def test_what_may_be_promised(self):
         """As much as the pool has room for all of them at once, and the pool holds it for them."""
         for i in range(5):

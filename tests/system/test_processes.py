@@ -172,8 +172,23 @@ class Processes(case.Case):
         self.around(guest)
         guest.finish()
 
-    def test_a_program_with_memory_of_an_asynchronous_pool(self):
-        guest = self.host.train(self.host.create("train"), "--size", "8M", "--async-pool")
+    def test_a_program_that_allocates_in_the_order_of_streams(self):
+        guest = self.host.train(self.host.create("train"), "--size", "16M", program="guest-ordered")
+        self.around(guest)
+        for _ in range(5):
+            self.host.vgpu("suspend", "train", "--keep-context")
+            process = self.host.get("train")["processes"][0]
+            self.assertGreaterEqual(process["memory_movable"], 16 << 20)
+            self.assertEqual(process["memory_movable"], process["memory_used"])
+            self.host.vgpu("resume", "train")
+            guest.wait_steps(2)
+        guest.finish()
+
+    def test_memory_of_pools_that_is_left_to_the_driver_moves_with_it(self):
+        guest = self.host.train(self.host.create("train"), "--size", "8M", "--async-pool",
+                                OPENVGPU_NATIVE_POOLS="1")
+        process = self.host.get("train")["processes"][0]
+        self.assertEqual(process["memory_used"] - process["memory_movable"], 4 << 20)
         self.around(guest)
         guest.finish()
 
