@@ -11,11 +11,13 @@
  */
 #define _GNU_SOURCE 1
 #include <limits.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/guests/driver.h"
+#include "tests/guests/kernels.h"
 
 #define TRIVIAL_CALLS 5000000
 #define LAUNCHES      200000
@@ -25,7 +27,25 @@
 #define SMALL_SIZE    ((size_t)256)
 #define ROUNDS_MAX    64
 
-enum { FIRST_CALL, INIT, TRIVIAL, LAUNCH, LAUNCH_CALL, ALLOCATION, SMALL, NOTHING, N_MEASURES };
+#define BUSY_US 20000
+
+enum {
+        FIRST_CALL,
+        INIT,
+        TRIVIAL,
+        LAUNCH,
+        LAUNCH_CALL,
+        ALLOCATION,
+        SMALL,
+        ORDERED,
+        ORDERED_SMALL,
+        ORDERED_STREAMS,
+        ORDERED_KEPT,
+        ORDERED_GONE,
+        ORDERED_BUSY,
+        NOTHING,
+        N_MEASURES
+};
 
 /* In seconds, round by round. */
 struct samples {
@@ -44,6 +64,12 @@ static const struct {
         [LAUNCH_CALL] = { "the call of that alone", "ns", 1e9, "" },
         [ALLOCATION] = { "allocate and free 32 MiB", "us", 1e6, "1.1 times" },
         [SMALL] = { "allocate and free 256 bytes", "us", 1e6, "" },
+        [ORDERED] = { "in stream order: 32 MiB, and free", "us", 1e6, "+3 us" },
+        [ORDERED_SMALL] = { "the same, 256 bytes", "us", 1e6, "+3 us" },
+        [ORDERED_STREAMS] = { "32 MiB, four streams by turns", "us", 1e6, "" },
+        [ORDERED_KEPT] = { "32 MiB, and wait; the pool keeps it", "us", 1e6, "" },
+        [ORDERED_GONE] = { "the same; the pool gives it back", "us", 1e6, "" },
+        [ORDERED_BUSY] = { "that beside a kernel of 20 ms", "us", 1e6, "" },
         [NOTHING] = { "a program without CUDA", "ms", 1e3, "+5 ms" },
 };
 
@@ -102,6 +128,71 @@ static double measure_allocation(size_t size)
         return (now() - start) / ALLOCATIONS;
 }
 
+/* Allocations and frees in the order of @n streams, by turns; @is_waiting: for each. */
+static double measure_ordered(size_t size, const CUstream *streams, int n, bool is_waiting)
+{
+        __typeof__(&cuMemAllocAsync) allocate = DRIVER(cuMemAllocAsync);
+        __typeof__(&cuMemFreeAsync) give_back = DRIVER(cuMemFreeAsync);
+        __typeof__(&cuStreamSynchronize) wait = DRIVER(cuStreamSynchronize);
+        double start = now(), seconds;
+
+        for (int i = 0; i < ALLOCATIONS; i++) {
+                CUdeviceptr pointer;
+
+                must(allocate(&pointer, size, streams[i % n]));
+                must(give_back(pointer, streams[i % n]));
+                if (is_waiting)
+                        must(wait(streams[i % n]));
+        }
+        seconds = (now() - start) / ALLOCATIONS;
+        must(DRIVER(cuCtxSynchronize)());
+        return seconds;
+}
+
+/* Does it wait for another stream's kernel? */
+static double measure_beside_kernel(CUstream stream, CUstream other)
+{
+        uint64_t us = BUSY_US;
+        void *parameters[] = { &us };
+        CUfunction function;
+        CUdeviceptr pointer;
+        CUmodule module;
+        double start;
+
+        if (DRIVER(cuModuleLoadData)(&module, kernels) != CUDA_SUCCESS ||
+            DRIVER(cuModuleGetFunction)(&function, module, "busy") != CUDA_SUCCESS)
+                return 0;
+        must(DRIVER(cuMemAllocAsync)(&pointer, ALLOC_SIZE, stream));
+        must(DRIVER(cuLaunchKernel)(function, 1, 1, 1, 1, 1, 1, 0, other, parameters, NULL));
+        start = now();
+        must(DRIVER(cuMemFreeAsync)(pointer, stream));
+        must(DRIVER(cuStreamSynchronize)(stream));
+        start = now() - start;
+        must(DRIVER(cuCtxSynchronize)());
+        return start;
+}
+
+static void measure_pools(double *seconds)
+{
+        uint64_t all = UINT64_MAX, nothing = 0;
+        CUstream streams[4];
+        CUmemoryPool pool;
+
+        for (size_t i = 0; i < 4; i++)
+                must(DRIVER(cuStreamCreate)(&streams[i], CU_STREAM_NON_BLOCKING));
+        must(DRIVER(cuDeviceGetDefaultMemPool)(&pool, 0));
+        must(DRIVER(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all));
+        measure_ordered(ALLOC_SIZE, streams, 4, false);
+        seconds[ORDERED] = measure_ordered(ALLOC_SIZE, streams, 1, false);
+        seconds[ORDERED_SMALL] = measure_ordered(SMALL_SIZE, streams, 1, false);
+        seconds[ORDERED_STREAMS] = measure_ordered(ALLOC_SIZE, streams, 4, false);
+        seconds[ORDERED_KEPT] = measure_ordered(ALLOC_SIZE, streams, 1, true);
+        must(DRIVER(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &nothing));
+        must(DRIVER(cuCtxSynchronize)());
+        seconds[ORDERED_GONE] = measure_ordered(ALLOC_SIZE, streams, 1, true);
+        seconds[ORDERED_BUSY] = measure_beside_kernel(streams[0], streams[1]);
+}
+
 /* In a process of its own: prints the seconds of each measure. */
 static int measure(void)
 {
@@ -125,6 +216,7 @@ static int measure(void)
         measure_allocation(ALLOC_SIZE); /* the first ones fill the driver's caches */
         seconds[ALLOCATION] = measure_allocation(ALLOC_SIZE);
         seconds[SMALL] = measure_allocation(SMALL_SIZE);
+        measure_pools(seconds);
         for (int i = 0; i < N_MEASURES; i++)
                 printf("%.12f\n", seconds[i]);
         return 0;
