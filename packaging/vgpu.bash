@@ -20,7 +20,7 @@ _vgpu_scheduler_options() {
 _vgpu_options() {
         case $1 in
         devices) echo --names ;;
-        create) echo --fb --device --devices --share --owner --idle-after --idle --class ;;
+        create) echo --fb --device --devices --share --owner --idle-after --idle --class --pool-group ;;
         idle) echo --keep-context ;;
         scheduler) _vgpu_scheduler_options "$2" ;;
         run) echo --vgpu --fb --name --device --no-wait ;;

@@ -95,6 +95,8 @@ struct vgpu_instance {
         uint64_t spilled_memory; /* bytes of its evicted memory that are on disk, not in the pool */
         size_t n_parts;          /* its devices, as its programs count them; 0: an older vgpud */
         const struct vgpu_instance_part *const *parts;
+        const char *
+                pool_group; /* those of one group keep equal memory once in the pool; "": all of its owner */
 };
 
 struct vgpu_instance_list {
@@ -139,10 +141,12 @@ struct vgpu_instance_options {
         const char *swap_class;  /* "interactive" or "batch"; NULL: batch */
         uint32_t
                 n_devices; /* with @device NULL: so many, 1 to 8, linked ones if possible; 0: one */
+        const char *
+                pool_group; /* vGPUs, also of several users, that may know what the others have in the pool; NULL: those of its owner; for root */
 };
 
 /* clang-format off */
-#define VGPU_INSTANCE_OPTIONS_INIT { sizeof(struct vgpu_instance_options), 0, 0, 0, false, 0, false, 0, 0, false, 0, 0 }
+#define VGPU_INSTANCE_OPTIONS_INIT { sizeof(struct vgpu_instance_options), 0, 0, 0, false, 0, false, 0, 0, false, 0, 0, 0 }
 /* clang-format on */
 
 /**
@@ -150,8 +154,8 @@ struct vgpu_instance_options {
  * @ret_instance:  the caller owns it (the answer, not the vGPU); vgpu_instance_free()
  *
  * Errors: VGPU_ERROR_VGPU_EXISTS. VGPU_ERROR_NO_SUCH_DEVICE. VGPU_ERROR_NO_ROOM.
- * VGPU_ERROR_INVALID_PARAMETER. VGPU_ERROR_PERMISSION_DENIED: a share and an owner are for
- * root to give.
+ * VGPU_ERROR_INVALID_PARAMETER. VGPU_ERROR_PERMISSION_DENIED: a share, an owner and a
+ * pool group are for root to give.
  */
 int vgpu_instance_create(struct vgpu_client *client, const struct vgpu_instance_options *options,
                          struct vgpu_instance **ret_instance);

@@ -93,7 +93,7 @@ class Client:
                device: int | str | None = None, share: int | None = None,
                owner: int | None = None, idle_after: float | None = None,
                idle_keep_context: bool | None = None, swap_class: str | None = None,
-               devices: int | None = None) -> Vgpu:
+               devices: int | None = None, pool_group: str | None = None) -> Vgpu:
         """Create a vGPU, which stays until it is removed.
 
         name:          None: vgpud makes one up
@@ -105,11 +105,12 @@ class Client:
         idle_keep_context:  then only its memory leaves
         swap_class:    "batch" (as without it) or "interactive": how it waits for room
         devices:       so many devices, linked ones if possible, with the quota on each; None: one
+        pool_group:    those of one group keep equal memory once; None: those of the owner; for root
         """
         return Vgpu.from_answer(self.call(
             "CreateVgpu", name=name, frame_buffer=parse_size(frame_buffer), share=share, owner=owner,
             idle_after=idle_after, idle_keep_context=idle_keep_context, swap_class=swap_class,
-            device=None if device is None else str(device), devices=devices)["vgpu"])
+            device=None if device is None else str(device), devices=devices, pool_group=pool_group)["vgpu"])
 
     def remove(self, name: str) -> Vgpu:
         """Remove a vGPU that no program runs in; what it was."""

@@ -113,6 +113,7 @@ class Vgpu(_Answered):
     demand_percent: int = 0  # of its memory that has moved, while it is leaving or coming in
     spilled_memory: int = 0  # of its evicted memory, on disk instead of in host memory
     parts: tuple[Part, ...] = ()  # its devices, as its programs count them; (): an older vgpud
+    pool_group: str = ""     # those of one group keep equal memory once; "": those of its owner
 
     @classmethod
     def from_answer(cls, answer: dict[str, Any]) -> Vgpu:

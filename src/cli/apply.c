@@ -67,6 +67,7 @@ static void create(struct application *application, const struct declared *decla
         options.idle_after = declared->idle_after;
         options.idle_keeps_context = declared->idle_keeps_context;
         options.swap_class = declared->swap_class;
+        options.pool_group = declared->pool_group;
         if (vgpu_instance_create(application->client, &options, &instance) < 0) {
                 refuse(application, declared);
                 return;
@@ -91,6 +92,21 @@ static bool check_owner(struct application *application, const struct declared *
                          "it cannot change; to make it anew: vgpu rm it, then apply",
                          "vGPU %s belongs to user %u and not to user %u, which %s:%u says",
                          declared->name, instance->owner, owner, declared->file, declared->line));
+        return false;
+}
+
+/* It says whose its memory in the pool is. */
+static bool check_pool_group(struct application *application, const struct declared *declared,
+                             const struct vgpu_instance *instance)
+{
+        if (!declared->pool_group || strcmp(instance->pool_group, declared->pool_group) == 0)
+                return true;
+        fail(application,
+             say_failure(application->arguments, EXIT_CODE_STATE, "Differs",
+                         "it cannot change; to make it anew: vgpu rm it, then apply",
+                         "vGPU %s has the pool group '%s' and not '%s', which %s:%u says",
+                         declared->name, instance->pool_group, declared->pool_group, declared->file,
+                         declared->line));
         return false;
 }
 
@@ -179,7 +195,8 @@ static void compare(struct application *application, const struct declared *decl
         char changes[384] = "", line[512];
         int r = 0;
 
-        if (!check_owner(application, declared, instance))
+        if (!check_owner(application, declared, instance) ||
+            !check_pool_group(application, declared, instance))
                 return;
         for (size_t i = 0; r == 0 && i < sizeof(set) / sizeof(set[0]); i++)
                 r = set[i](application, declared, instance, changes, sizeof(changes));

@@ -53,6 +53,7 @@ static int run_create(const struct arguments *arguments, struct vgpu_client *cli
         if (r != 0)
                 return r;
         options.swap_class = arguments_get(arguments, "class");
+        options.pool_group = arguments_get(arguments, "pool-group");
         options.name = arguments->n_words > 0 ? arguments->words[0] : NULL;
         options.device = arguments_get(arguments, "device");
         r = get_devices(arguments, &options);
@@ -101,6 +102,9 @@ static const struct option options[] = {
         { .name = "class",
           .argument = "CLASS",
           .help = "on an overcommitted GPU: batch (default) or interactive" },
+        { .name = "pool-group",
+          .argument = "GROUP",
+          .help = "keep memory that is equal in vGPUs of GROUP once, whoever owns them; for root" },
         { .name = NULL },
 };
 
@@ -108,7 +112,7 @@ const struct command command_create = {
         .name = "create",
         .usage =
                 "[NAME] --fb SIZE [--device DEVICE[,DEVICE...] | --devices N] [--share PERCENT] [--owner USER] "
-                "[--idle-after TIME] [--idle HOW] [--class CLASS]",
+                "[--idle-after TIME] [--idle HOW] [--class CLASS] [--pool-group GROUP]",
         .summary = "create a vGPU: a slice of a GPU with a quota of its memory",
         .description =
                 "Creates a vGPU, which stays until 'vgpu rm'. The vGPU belongs to you. Without NAME,\n"

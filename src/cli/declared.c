@@ -119,7 +119,7 @@ static bool set_residency(struct declared *declared, const struct configuration_
                 return set_text(&declared->swap_class, value);
         }
         configuration_complain(place, "unknown key; a vGPU has fb, device, devices, share, owner, "
-                                      "idle-after, idle and class");
+                                      "idle-after, idle, class and pool-group");
         return false;
 }
 
@@ -141,6 +141,8 @@ static bool set_value(struct declared *declared, const struct configuration_plac
                 return set_text(&declared->device, value);
         if (strcmp(place->key, "devices") == 0)
                 return set_number(declared, place, value);
+        if (strcmp(place->key, "pool-group") == 0)
+                return set_text(&declared->pool_group, value);
         return set_residency(declared, place, value);
 }
 
@@ -213,6 +215,7 @@ void declared_list_deinit(struct declared_list *list)
                 free(declared->name);
                 free(declared->device);
                 free(declared->swap_class);
+                free(declared->pool_group);
                 free(declared);
                 declared = next;
         }

@@ -31,6 +31,7 @@ struct declared {
         double idle_after; /* as of 'vgpu idle' */
         bool idle_keeps_context;
         char *swap_class; /* NULL: whatever it is */
+        char *pool_group; /* NULL: whatever it is, that of its owner for a new one */
 };
 
 struct declared_list {

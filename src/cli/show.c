@@ -84,6 +84,9 @@ static void add_record(struct facts *facts, const struct vgpu_instance *record)
                   size_format(used, record->frame_buffer_used));
         add_parts(facts, record);
         facts_add(facts, "owner", "owner", json_integer(record->owner), "user %u", record->owner);
+        if (record->pool_group[0])
+                facts_add(facts, "pool_group", "pool group", json_string(record->pool_group), "%s",
+                          record->pool_group);
         add_residency(facts, record);
 }
 

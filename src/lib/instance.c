@@ -94,6 +94,8 @@ static int add_options(struct vgpu_client *client, json_t *parameters,
                 r = client_add(client, parameters, "owner", json_integer(options->owner));
         if (r == 0 && options->swap_class)
                 r = client_add_text(client, parameters, "swap_class", options->swap_class);
+        if (r == 0 && options->pool_group)
+                r = client_add_text(client, parameters, "pool_group", options->pool_group);
         if (r == 0)
                 r = add_idle(client, parameters, options->idle_after, options->idle_keeps_context);
         return r;

@@ -41,6 +41,7 @@ static const struct vgpu_instance train = {
         .demand = "",
         .demand_reason = "no \"room\"",
         .swap_class = "batch",
+        .pool_group = "models",
 };
 
 /* The same without JSON's objects; with whatever @text has behind it. */

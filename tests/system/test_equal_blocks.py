@@ -7,7 +7,7 @@ import os
 import signal
 import unittest
 
-from harness import MIB, Host
+from harness import MIB, Host, expect_error
 from wait import until
 from wire import Refused
 
@@ -176,6 +176,33 @@ class Servers(Models):
         self.resume()
         self.step()
         self.finish()
+
+    @unittest.skipIf(os.geteuid() != 0, "only root makes vGPUs for others")
+    def test_across_users_where_root_says_so(self):
+        """Also after a restart, and only those of the group."""
+        for owner in (0, 1000, 1001):
+            self.add(f"of-{owner}", owner=owner, **({"pool_group": "models"} if owner else {}))
+        for _ in range(3):
+            self.guests["of-1001"].step()
+        self.suspend()
+        used, saved = self.pool()["used"], self.pool()["saved"]
+        self.assertGreaterEqual(saved, STILL * BLOCK)
+        self.assertLess(saved, SIZE)
+        self.assertEqual(used, 3 * SIZE - saved)
+        self.kill_manager()
+        self.assertEqual(self.pool()["used"], used)
+        self.assertEqual(self.host.vgpu("of-1000")["pool_group"], "models")
+        self.assertEqual(self.host.vgpu("of-0")["pool_group"], "")
+        self.resume("of-1000")
+        self.step("of-1000")
+        self.suspend("of-1000")
+        self.resume()
+        self.step()
+        self.finish()
+
+    def test_what_a_group_may_be_called(self):
+        for name in ("", "a/b", "-a", "a b", "x" * 32):
+            expect_error("InvalidParameter", self.host.call, "CreateVgpu", name="a", frame_buffer=64 * MIB, pool_group=name)
 
     # what goes wrong
 

@@ -102,6 +102,13 @@ class Policy(unittest.TestCase):
         self.host.call("CreateVgpu", name="ours", frame_buffer=64 * MIB, share=40)
 
 
+    def test_who_may_know_what_others_have_is_for_root_to_say(self):
+        self.start()
+        answers = self.ask(["CreateVgpu", {"name": "curious", "frame_buffer": 64 * MIB, "pool_group": "models"}])
+        self.assertEqual([answer.get("error") for answer in answers], ["PermissionDenied"])
+        self.assertEqual(self.names(), [])
+        self.host.call("CreateVgpu", name="theirs", frame_buffer=64 * MIB, owner=NOBODY, pool_group="models")
+
     def test_names_of_jobs_are_for_root_to_give(self):
         """By such a name the ledger knows whose use is that of a job of Slurm."""
         self.start()

@@ -190,6 +190,7 @@ static void get_instance(const struct instance *instance, struct vgpu_instance *
                 .frame_buffer_used = guests_get_used(instance),
                 .is_transient = instance->is_transient,
                 .owner = instance->owner,
+                .pool_group = instance->pool_group,
                 .created_seconds = (int64_t)(instance->created_ns / 1000000000),
                 .share = instance->share,
                 .idle_after = (double)instance->residency.after_ns / 1e9,

@@ -20,6 +20,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
 #include "manager/model/policy.h"
+#include "manager/model/pool-group.h"
 #include "manager/model/promise.h"
 #include "manager/publish/virtual.h"
 #include "manager/schedule/schedule.h"
@@ -155,6 +156,8 @@ static int check_request(struct manager *manager, const struct instance_request 
 
         if (r == 0)
                 r = check_several(request, failure);
+        if (r == 0 && request->pool_group)
+                r = pool_group_check(request->pool_group, failure);
         if (r == 0)
                 r = policy_check_limits(manager, request->owner,
                                         request->frame_buffer * request->n_devices, failure);
@@ -258,6 +261,8 @@ static int set_settings(struct instance *instance, const void *userdata, struct 
 
         if (r == 0 && request->space)
                 r = container_record_set(instance, request->space);
+        if (r == 0 && request->pool_group)
+                r = pool_group_set(instance, request->pool_group);
         if (r == 0 && request->class)
                 r = residency_record_set_class(&instance->residency, instance->manager->store,
                                                instance->id, request->class, failure);

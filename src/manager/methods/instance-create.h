@@ -26,6 +26,7 @@ struct instance_request {
         pid_t creator;
         uint32_t share;         /* percent of the device's time; 0: none */
         const char *class;      /* NULL: batch */
+        const char *pool_group; /* pool-group.h; NULL: its owner's */
         uint64_t idle_after_ms; /* residency.h; 0: it never leaves by itself */
         bool idle_keeps_context;
         const struct container_space *space; /* of the container that it is for; NULL: none */

@@ -160,6 +160,7 @@ static int create_vgpu(struct control_pending *pending, struct failure *failure)
                 .creator = pending->pid,
                 .share = control_call_number(&pending->call, "share", 0),
                 .class = control_call_text(&pending->call, "swap_class"),
+                .pool_group = control_call_text(&pending->call, "pool_group"),
                 .idle_after_ms = get_idle_after(pending),
                 .idle_keeps_context = control_call_bool(&pending->call, "idle_keep_context"),
         };
@@ -169,6 +170,10 @@ static int create_vgpu(struct control_pending *pending, struct failure *failure)
         if (r == 0 && request.owner != pending->uid && !account_is_operator(pending->uid))
                 r = failure_set(failure, -EPERM, "PermissionDenied", "do it as root",
                                 "only root makes vGPUs for other users");
+        if (r == 0 && request.pool_group && !account_is_operator(pending->uid))
+                r = failure_set(failure, -EPERM, "PermissionDenied",
+                                "leave it out: your own vGPUs are of one group, or do it as root",
+                                "only root says which vGPUs may know what others have in the pool");
         if (r == 0 && request.share)
                 r = policy_check_share(pending->uid, failure);
         if (r == 0 && request.name)
@@ -432,12 +437,19 @@ static const struct control_parameter run_parameters[] = {
         { 0 },
 };
 static const struct control_parameter create_parameters[] = {
-        { "name", CONTROL_TEXT, false },          { "uuid", CONTROL_TEXT, false },
-        { "frame_buffer", CONTROL_SIZE, true },   { "device", CONTROL_TEXT, false },
-        { "devices", CONTROL_NUMBER, false },     { "transient", CONTROL_BOOL, false },
-        { "share", CONTROL_NUMBER, false },       { "owner", CONTROL_NUMBER, false },
-        { "idle_after", CONTROL_SECONDS, false }, { "idle_keep_context", CONTROL_BOOL, false },
-        { "swap_class", CONTROL_TEXT, false },    { 0 },
+        { "name", CONTROL_TEXT, false },
+        { "uuid", CONTROL_TEXT, false },
+        { "frame_buffer", CONTROL_SIZE, true },
+        { "device", CONTROL_TEXT, false },
+        { "devices", CONTROL_NUMBER, false },
+        { "transient", CONTROL_BOOL, false },
+        { "share", CONTROL_NUMBER, false },
+        { "owner", CONTROL_NUMBER, false },
+        { "idle_after", CONTROL_SECONDS, false },
+        { "idle_keep_context", CONTROL_BOOL, false },
+        { "swap_class", CONTROL_TEXT, false },
+        { "pool_group", CONTROL_TEXT, false },
+        { 0 },
 };
 static const struct control_parameter class_parameters[] = { { "name", CONTROL_TEXT, true },
                                                              { "swap_class", CONTROL_TEXT, true },

@@ -12,6 +12,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/policy.h"
+#include "manager/model/pool-group.h"
 
 /* Each is a row in the store and an entry in the answer to who writes an image. */
 #define RUNS_MAX 4096
@@ -69,7 +70,7 @@ static bool is_source(const struct instance *instance, const struct guest *guest
 {
         if (instance == guest->instance)
                 return true;
-        return instance->owner == guest->instance->owner && !policy_is_for_anybody(instance) &&
+        return pool_group_is_same(instance, guest->instance) && !policy_is_for_anybody(instance) &&
                instance_is_off(instance) && !instance->operation && !instance->image;
 }
 

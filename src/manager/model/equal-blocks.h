@@ -3,17 +3,17 @@
 #define MANAGER_EQUAL_BLOCKS_H
 
 /*
- * Blocks that are equal are kept once in the pool, among the vGPUs of one user: of ten suspended servers of one
- * model the pool has the model once.
+ * Blocks that are equal are kept once in the pool, among the vGPUs of one user or of one group (pool-group.h): of ten
+ * suspended servers of one model the pool has the model once.
  *
  * When a guest's memory has arrived in the pool, its blocks are compared, by their hashes, with those of the
- * user's other suspended guests, and with each other. For a block that is there already the guest holds that
+ * group's other suspended guests, and with each other. For a block that is there already the guest holds that
  * one, and its own is free again. So a suspend needs room for all of its memory while it lasts, and what it
  * keeps of that is what is new. It takes as long as one that finds nothing: nobody learns by the time what
  * others have.
  *
  * What the pool does with a block that several hold, and what must hold then, says pool/slab.h. The store is
- * told the extents before the exported memory is let go, as with any suspend. Never across users.
+ * told the extents before the exported memory is let go, as with any suspend. Never across groups.
  */
 
 #include <stddef.h>

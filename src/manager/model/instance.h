@@ -37,6 +37,8 @@ struct operation;
 /* At most so many devices have a part of one vGPU: as many GPUs as a server has. */
 #define INSTANCE_PARTS_MAX GATE_DEVICES_MAX
 
+#define INSTANCE_POOL_GROUP_MAX 32
+
 /* What a vGPU has of one device. */
 struct instance_part {
         struct device *device;
@@ -62,7 +64,8 @@ struct instance {
         uint64_t frame_buffer;                         /* of each part */
         uint64_t created_ns;                           /* CLOCK_REALTIME */
         uid_t owner;
-        struct account_charge charge; /* of its owner */
+        char pool_group[INSTANCE_POOL_GROUP_MAX]; /* pool-group.h; "": its owner's */
+        struct account_charge charge;             /* of its owner */
         enum state_instance_state state;
         uint64_t off_since_ns; /* CLOCK_MONOTONIC; 0: since before this vgpud */
         struct list guests;

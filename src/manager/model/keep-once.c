@@ -12,6 +12,7 @@
 #include "manager/model/equal-blocks.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/pool-group.h"
 
 /* In one turn of the event loop: about a millisecond. */
 #define BLOCKS_A_TURN 2
@@ -92,16 +93,16 @@ static bool join_compared(struct guest *guest)
 }
 
 /*
- * Turns. Of the guests of one owner one compares at a time: two would join each other's blocks and leave those
- * that a third has. Guests of several owners compare in turn.
+ * Turns. Of the guests of one group one compares at a time: two would join each other's blocks and leave those
+ * that a third has. Guests of several groups compare in turn.
  */
 
-static struct guest *find_first(const struct manager *manager, uid_t owner)
+static struct guest *find_first(const struct instance *instance)
 {
         struct guest *guest;
 
-        list_for_each(guest, &manager->comparisons, comparison.link)
-                if (guest->instance->owner == owner)
+        list_for_each(guest, &instance->manager->comparisons, comparison.link)
+                if (pool_group_is_same(guest->instance, instance))
                         return guest;
         return NULL;
 }
@@ -121,14 +122,14 @@ static int wait_for_turn(struct guest *guest)
 }
 
 /* Without memory for a turn, what is equal stays twice. */
-static void wake_next(const struct manager *manager, uid_t owner)
+static void wake_next(const struct instance *instance)
 {
-        struct guest *next = find_first(manager, owner);
+        struct guest *next = find_first(instance);
 
         while (next && !next->comparison.source && wait_for_turn(next) < 0) {
                 list_remove(&next->comparison.link);
                 next->comparison.then(next);
-                next = find_first(manager, owner);
+                next = find_first(instance);
         }
 }
 
@@ -139,7 +140,7 @@ void keep_once_forget(struct guest *guest)
         if (list_is_empty(&guest->comparison.link))
                 return;
         list_remove(&guest->comparison.link);
-        wake_next(guest->instance->manager, guest->instance->owner);
+        wake_next(guest->instance);
 }
 
 /* False: nothing is equal any more. */
@@ -179,7 +180,7 @@ bool keep_once(struct guest *guest, bool must_verify, kept_once_fn then)
                 guest->copy.has_moved |= join(guest, places, n);
                 return false;
         }
-        if (!find_first(manager, guest->instance->owner) && wait_for_turn(guest) < 0)
+        if (!find_first(guest->instance) && wait_for_turn(guest) < 0)
                 return false;
         guest->comparison.then = then;
         list_append(&manager->comparisons, &guest->comparison.link);

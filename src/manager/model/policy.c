@@ -163,7 +163,8 @@ int policy_check_growth(const struct instance *instance, uint64_t bytes, struct 
 
 bool policy_is_for_anybody(const struct instance *instance)
 {
-        return instance->manager->options->cdi_path[0] && account_is_operator(instance->owner);
+        return instance->manager->options->cdi_path[0] && account_is_operator(instance->owner) &&
+               !instance->pool_group[0];
 }
 
 void policy_name_owner(const struct instance *instance, char ret_name[POOL_OWNER_MAX])

@@ -39,7 +39,8 @@ int policy_check_growth(const struct instance *instance, uint64_t bytes, struct 
 
 /*
  * policy_is_for_anybody() - with --cdi every vGPU has a door, and one that root has made may be for a container
- * of anybody: who its tenant is, nobody says. So it shares no block, for that would tell one tenant what another has.
+ * of anybody: who its tenant is, nobody says. So it shares no block, for that would tell one tenant what another has, unless
+ * root has said with whom (pool-group.h).
  */
 bool policy_is_for_anybody(const struct instance *instance);
 

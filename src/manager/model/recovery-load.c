@@ -315,6 +315,8 @@ int recovery_load(struct manager *manager)
 
         (void)keeper_list(manager->keeper, RECOVERY_SLAB, adopt_slab, manager);
         r = store_each_instance(manager->store, load_instance, manager);
+        if (r == 0)
+                r = pool_group_restore(manager);
         if (r < 0)
                 return r;
         list_for_each(instance, &manager->instances, link) {
