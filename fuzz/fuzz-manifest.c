@@ -19,13 +19,23 @@ static void check(const struct image_manifest *manifest)
         for (size_t i = 0; i < manifest->n_processes; i++)
                 for (size_t k = 0; k < manifest->processes[i].n_allocations; k++)
                         sum += manifest->processes[i].allocations[k].size;
+        if (manifest->has_parent) {
+                assert(manifest->has_memory && manifest->memory.inherited);
+                assert(*manifest->parent.directory && *manifest->parent.id);
+        }
+        assert(image_manifest_can_name(manifest->parent.directory));
         if (!manifest->has_memory)
                 return;
+        assert(!manifest->has_hashes || manifest->memory.chunk_size == IMAGE_CHUNK_SIZE);
         assert(sum == manifest->memory.size);
         for (size_t i = 0; i < manifest->memory.n_chunks; i++) {
                 const struct image_chunk *chunk = &manifest->memory.chunks[i];
 
                 assert(image_table_length(&manifest->memory, i) > 0);
+                if (image_table_is_inherited(&manifest->memory, i)) {
+                        assert(manifest->has_parent && chunk->stored == 0);
+                        continue;
+                }
                 assert(chunk->stored <= image_table_length(&manifest->memory, i));
                 assert(chunk->offset + chunk->stored <= manifest->memory.file_size);
         }

@@ -41,7 +41,7 @@ _vgpu_options() {
         placements | heterogeneous) echo --device --gpu-instance ;;
         licence | sessions | capabilities) echo --device ;;
         checkpoint) echo --timeout --gpu --tree --careful --force --for --storage ;;
-        "checkpoint dump") echo --leave-running --cut-pipes --compress --timeout --criu ;;
+        "checkpoint dump") echo --leave-running --cut-pipes --compress --parent --timeout --criu ;;
         "checkpoint load") echo --vgpu --criu ;;
         simulate) echo --list ;;
         esac

@@ -62,7 +62,7 @@ USES = {
                 "manager/image", "manager/meter", "manager/methods", "manager/model", "manager/operation", "manager/publish",
                 "manager/residency", "manager/schedule", "manager/setting", "manager/socket"},
     "checkpoint": {"base", "abi", "wire"},
-    "image": {"base"},
+    "image": {"base", "hash"},
     "lib": {"abi", "base", "image", "record", "wire"},
     "nvml": {"base", "abi", "state", "wire"},
     "slurm": {"base"},

@@ -44,10 +44,11 @@ struct vgpu_image_options {
         bool leave_running;      /* dump_process: continue the process afterwards */
         const char *criu;        /* path of CRIU; NULL: "criu" on PATH, or in a usual place */
         bool cut_pipes;          /* dump_process: accept a process that writes to others' pipes */
+        const char *parent;      /* dump: an older image; only what differs from it is written */
 };
 
 /* clang-format off */
-#define VGPU_IMAGE_OPTIONS_INIT { sizeof(struct vgpu_image_options), 0, 0, 0, false, 0, false }
+#define VGPU_IMAGE_OPTIONS_INIT { sizeof(struct vgpu_image_options), 0, 0, 0, false, 0, false, 0 }
 /* clang-format on */
 
 /* What an image contains, and how long the last action took. */
@@ -70,12 +71,19 @@ struct vgpu_image_report {
         double criu_seconds;
         double cuda_seconds; /* suspend and resume */
         double seconds;      /* the whole action */
+        const char *const
+                *ancestors; /* the images that it needs: its parent, that one's parent, ... */
+        size_t n_ancestors;
+        uint64_t inherited_bytes; /* of memory_bytes: not in the data file, but in an ancestor's */
 };
 
 /**
  * vgpu_image_dump() - write the GPU memory of the suspended vGPU @name to a new image
  * @directory:   the image; must not exist, or be empty
  * @ret_report:  the caller owns it, vgpu_image_report_free(); may be NULL
+ *
+ * With a parent, blocks of 2 MiB that it has are not written. The image can then be loaded only as
+ * long as the parent, and the parent's own, are where they were or beside it, and unchanged.
  */
 int vgpu_image_dump(struct vgpu_client *client, const char *name, const char *directory,
                     const struct vgpu_image_options *options,

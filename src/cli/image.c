@@ -59,17 +59,22 @@ static int get_level(const struct arguments *arguments, struct vgpu_image_option
 
 static json_t *from_report(const struct vgpu_image_report *report)
 {
-        return json_pack("{ss ss ss s{ss ss} ss si sI si sI sI sI sb sb sf sf sf sf}", "directory",
-                         report->directory, "created", report->created, "host", report->host,
-                         "device", "name", report->device_name, "uuid", report->device_uuid, "vgpu",
-                         report->vgpu, "cuda_driver_version", (int)report->cuda_driver_version,
-                         "processes", (json_int_t)report->n_processes, "pid", (int)report->pid,
-                         "memory_bytes", (json_int_t)report->memory_bytes, "data_bytes",
-                         (json_int_t)report->data_bytes, "criu_bytes",
-                         (json_int_t)report->criu_bytes, "io_uring", report->has_io_uring,
-                         "direct_io", report->has_direct_io, "data_seconds", report->data_seconds,
-                         "criu_seconds", report->criu_seconds, "cuda_seconds", report->cuda_seconds,
-                         "seconds", report->seconds);
+        json_t *ancestors = json_array();
+
+        for (size_t i = 0; i < report->n_ancestors; i++)
+                json_array_append_new(ancestors, json_string(report->ancestors[i]));
+        return json_pack(
+                "{ss ss ss s{ss ss} ss si sI si sI sI sI sb sb sf sf sf sf so sI}", "directory",
+                report->directory, "created", report->created, "host", report->host, "device",
+                "name", report->device_name, "uuid", report->device_uuid, "vgpu", report->vgpu,
+                "cuda_driver_version", (int)report->cuda_driver_version, "processes",
+                (json_int_t)report->n_processes, "pid", (int)report->pid, "memory_bytes",
+                (json_int_t)report->memory_bytes, "data_bytes", (json_int_t)report->data_bytes,
+                "criu_bytes", (json_int_t)report->criu_bytes, "io_uring", report->has_io_uring,
+                "direct_io", report->has_direct_io, "data_seconds", report->data_seconds,
+                "criu_seconds", report->criu_seconds, "cuda_seconds", report->cuda_seconds,
+                "seconds", report->seconds, "ancestors", ancestors, "inherited_bytes",
+                (json_int_t)report->inherited_bytes);
 }
 
 /* "2 GiB of GPU memory in 0.61 s (3.5 GB/s)" */
@@ -97,6 +102,8 @@ static void print(const struct vgpu_image_report *report, const char *done, cons
                 printf(", CRIU %s in %s", size_format(size, report->criu_bytes),
                        operation_describe_time(time, report->criu_seconds));
         printf(", %s in all\n", operation_describe_time(time, report->seconds));
+        for (size_t i = 0; i < report->n_ancestors; i++)
+                printf("  needs %s\n", report->ancestors[i]);
 }
 
 static int tell(const struct arguments *arguments, const struct vgpu_image_report *report,
@@ -124,6 +131,7 @@ static int run_dump(const struct arguments *arguments, struct vgpu_client *clien
         if (r != 0)
                 return r;
         options.criu = arguments_get(arguments, "criu");
+        options.parent = arguments_get(arguments, "parent");
         options.leave_running = arguments_get(arguments, "leave-running") != NULL;
         options.cut_pipes = arguments_get(arguments, "cut-pipes") != NULL;
         r = pid > 0 ? vgpu_image_dump_process(client, pid, directory, &options, &report)
@@ -169,6 +177,9 @@ static const struct option dump_options[] = {
         { .name = "compress",
           .argument = "HOW",
           .help = "pack the GPU memory: zstd, or zstd:LEVEL (1 to 19)" },
+        { .name = "parent",
+          .argument = "IMAGE",
+          .help = "write only what differs from this older image, which a load then needs" },
         OPERATION_OPTION_TIMEOUT,
         { .name = "criu", .argument = "PROGRAM", .help = "the CRIU to use" },
         { .name = NULL },
@@ -177,13 +188,15 @@ static const struct option dump_options[] = {
 const struct command command_checkpoint_dump = {
         .name = "checkpoint dump",
         .usage = "PID|NAME DIRECTORY [--leave-running] [--cut-pipes] [--compress HOW] "
-                 "[--timeout SECONDS] [--criu PROGRAM]",
+                 "[--parent IMAGE] [--timeout SECONDS] [--criu PROGRAM]",
         .summary = "write a checkpoint to disk",
         .description =
                 "PID: writes a process, with all processes below it and its GPU memory, to a new\n"
                 "directory, and ends it. 'vgpu checkpoint load' continues it. This needs CRIU 4.1 or\n"
                 "newer, and root. NAME: writes the GPU memory of a suspended vGPU; its programs stay.\n"
-                "A dump that fails is undone: the process continues as before.\n",
+                "A dump that fails is undone: the process continues as before.\n"
+                "With --parent, blocks of 2 MiB that the older image has are not written again. Keep\n"
+                "it: without it, this one cannot be loaded.\n",
         .examples = "vgpu suspend train\n"
                     "vgpu checkpoint dump train ./train-1\n",
         .options = dump_options,
@@ -226,7 +239,9 @@ const struct command command_checkpoint_check = {
         .name = "checkpoint check",
         .usage = "DIRECTORY",
         .summary = "read a whole checkpoint on disk and compare its checksums",
-        .description = "Says what an image contains and whether it is complete.\n",
+        .description =
+                "Says what an image contains, which other images it needs, and whether all is\n"
+                "complete.\n",
         .examples = "vgpu suspend train\n"
                     "vgpu checkpoint dump train ./train-1\n"
                     "vgpu checkpoint check ./train-1\n",

@@ -25,8 +25,9 @@ static void fail_chunk(const struct worker_slot *slot, const char *why)
         const struct image_chunk *chunk = &workers->table->chunks[slot->chunk];
 
         workers_fail(workers, -EBADMSG, HINT_ALTERED,
-                     "%s, chunk %zu (bytes %" PRIu64 " to %" PRIu64 "): %s", workers->name,
-                     slot->chunk, chunk->offset, chunk->offset + chunk->stored, why);
+                     "%s, chunk %zu (bytes %" PRIu64 " to %" PRIu64 "): %s",
+                     workers_file(workers, slot->chunk)->path, slot->chunk, chunk->offset,
+                     chunk->offset + chunk->stored, why);
 }
 
 static void check(struct worker_slot *slot, uint32_t checksum)
@@ -77,7 +78,7 @@ static bool begin_read(struct worker_slot *slot)
                 n = 1;
         }
         slot->request.is_write = false;
-        slot->request.fd = workers->fd;
+        slot->request.fd = workers_file(workers, slot->chunk)->fd;
         slot->request.offset = chunk->offset;
         slot->request.iov = slot->iov;
         slot->request.n_iov = n;
@@ -124,12 +125,15 @@ static void end_buffered(struct worker_slot *slot)
 
 static void end_read(struct worker_slot *slot)
 {
+        struct workers *workers = slot->worker->workers;
+
         if (slot->request.error == 0 && fault_point("image.read"))
                 slot->request.error = -EIO;
         if (slot->request.error == -ENODATA)
                 fail_chunk(slot, "cut off: the file ends before");
         else if (slot->request.error)
-                workers_fail_file(slot->worker->workers, slot->request.error, "read");
+                workers_fail_file(workers, workers_file(workers, slot->chunk), slot->request.error,
+                                  "read");
         else if (slot->is_buffered)
                 end_buffered(slot);
         else
@@ -173,16 +177,39 @@ static int check_size(int fd, const char *path, const struct image_table *table,
         return 0;
 }
 
-int image_data_read_fd(int fd, const char *path, const struct image_table *table,
-                       const struct iovec *pieces, size_t n_pieces,
-                       const struct image_data_options *options,
-                       struct image_data_report *ret_report, struct image_error *error)
+int image_data_open(int directory, const char *where, const char *name,
+                    const struct image_table *table, const struct image_data_options *options,
+                    struct image_data_file *ret_file, struct image_error *error)
 {
-        struct image_table copy = *table; /* the chunks are only looked at */
+        char *path = ret_file->path;
+        int r;
+
+        ret_file->fd = -1;
+        snprintf(path, sizeof(ret_file->path), "%s/%s", where, name);
+        if (!compress_is_built(table->compression))
+                return image_fail(error, -EOPNOTSUPP, "use a build that has it",
+                                  "%s is packed with %s, which this build lacks", path,
+                                  compress_name(table->compression));
+        ret_file->fd = open_old(directory, name, options, &ret_file->has_direct_io);
+        if (ret_file->fd == -ENOENT)
+                return image_fail(error, ret_file->fd, HINT_ALTERED, "%s is missing", path);
+        if (ret_file->fd < 0)
+                return image_fail_file(error, ret_file->fd, "read", path);
+        r = check_size(ret_file->fd, path, table, error);
+        if (r < 0)
+                ret_file->fd = fd_close(ret_file->fd);
+        return r;
+}
+
+int image_data_read_from(const struct image_data_source *source, const struct iovec *pieces,
+                         size_t n_pieces, const struct image_data_options *options,
+                         struct image_data_report *ret_report, struct image_error *error)
+{
+        struct image_table table = *source->table; /* the chunks are only looked at */
         struct workers workers = {
-                .fd = fd,
-                .name = path,
-                .table = &copy,
+                .files = source->files,
+                .of_chunk = source->of_chunk,
+                .table = &table,
                 .options = options,
                 .has_memory = n_pieces > 0,
                 .begin = begin_read,
@@ -193,20 +220,27 @@ int image_data_read_fd(int fd, const char *path, const struct image_table *table
         double start = workers_now();
         int r = span_init(&workers.span, pieces, n_pieces);
 
-        if (r == 0 && n_pieces > 0 && workers.span.size != table->size)
-                r = image_fail(error, -EINVAL, "",
-                               "%s has %" PRIu64 " bytes of memory, the place for it %" PRIu64,
-                               path, table->size, workers.span.size);
-        if (r == 0)
-                workers_run(&workers);
+        if (r < 0)
+                (void)image_fail_file(error, r, "read", source->files->path);
+        else if (n_pieces > 0 && workers.span.size != table.size)
+                (void)image_fail(error, -EINVAL, "",
+                                 "%s has %" PRIu64 " bytes of memory, the place for it %" PRIu64,
+                                 source->files->path, table.size, workers.span.size);
         else
-                (void)image_fail_file(error, r, "read", path);
-        span_deinit(&workers.span);
-        *ret_report = (struct image_data_report){ .has_ring = workers.has_ring,
-                                                  .has_direct_io = !options->no_direct_io,
-                                                  .seconds = workers_now() - start,
-                                                  .file_bytes = table->file_size };
-        return error->code;
+                workers_run(&workers);
+        return workers_end(&workers, start, ret_report);
+}
+
+int image_data_read_fd(int fd, const char *path, const struct image_table *table,
+                       const struct iovec *pieces, size_t n_pieces,
+                       const struct image_data_options *options,
+                       struct image_data_report *ret_report, struct image_error *error)
+{
+        struct image_data_file file = { .fd = fd, .has_direct_io = !options->no_direct_io };
+        const struct image_data_source source = { .table = table, .files = &file };
+
+        snprintf(file.path, sizeof(file.path), "%s", path);
+        return image_data_read_from(&source, pieces, n_pieces, options, ret_report, error);
 }
 
 int image_data_read(int directory, const char *where, const char *name,
@@ -214,25 +248,12 @@ int image_data_read(int directory, const char *where, const char *name,
                     const struct image_data_options *options, struct image_data_report *ret_report,
                     struct image_error *error)
 {
-        struct image_data_options done = *options;
-        CLEANUP(fd_closep) int fd = -1;
-        char path[512];
-        bool is_direct;
-        int r;
+        struct image_data_file file;
+        const struct image_data_source source = { .table = table, .files = &file };
+        int r = image_data_open(directory, where, name, table, options, &file, error);
 
-        snprintf(path, sizeof(path), "%s/%s", where, name);
-        if (!compress_is_built(table->compression))
-                return image_fail(error, -EOPNOTSUPP, "use a build that has it",
-                                  "%s is packed with %s, which this build lacks", path,
-                                  compress_name(table->compression));
-        fd = open_old(directory, name, options, &is_direct);
-        if (fd == -ENOENT)
-                return image_fail(error, fd, HINT_ALTERED, "%s is missing", path);
-        if (fd < 0)
-                return image_fail_file(error, fd, "read", path);
-        r = check_size(fd, path, table, error);
-        if (r < 0)
-                return r;
-        done.no_direct_io = !is_direct;
-        return image_data_read_fd(fd, path, table, pieces, n_pieces, &done, ret_report, error);
+        if (r == 0)
+                r = image_data_read_from(&source, pieces, n_pieces, options, ret_report, error);
+        fd_close(file.fd);
+        return r;
 }

@@ -6,19 +6,22 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/fault.h"
 #include "image/checksum.h"
 #include "image/data.h"
+#include "image/file.h"
+#include "image/hashes.h"
+#include "image/parent.h"
 #include "image/workers.h"
 
 #define GROWTH ((uint64_t)256 << 20)
+
+_Static_assert(IMAGE_CHUNK_SIZE == HASH_BLOCK, "each chunk has a hash");
 
 static bool is_zero(const struct iovec *iov, unsigned int n)
 {
@@ -43,11 +46,13 @@ static uint32_t checksum_of(const struct iovec *iov, unsigned int n)
 
 static int grow(struct workers *workers, uint64_t size)
 {
-        if (fallocate(workers->fd, 0, 0, (off_t)size) == 0)
+        int fd = workers->files->fd;
+
+        if (fallocate(fd, 0, 0, (off_t)size) == 0)
                 return 0;
         if (errno != EOPNOTSUPP)
                 return -errno;
-        return ftruncate(workers->fd, (off_t)size) < 0 ? -errno : 0;
+        return ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
 }
 
 /* A place for @size bytes, at the end of what is given away already. */
@@ -61,6 +66,10 @@ static int place(struct workers *workers, size_t size, uint64_t *ret_offset)
                 uint64_t room = (end + GROWTH - 1) / GROWTH * GROWTH;
 
                 r = grow(workers, room);
+                if (r < 0) { /* a step may be too much for the disk, and what is needed not */
+                        room = end;
+                        r = grow(workers, room);
+                }
                 if (r == 0)
                         workers->file_room = room;
         }
@@ -118,6 +127,46 @@ static size_t pack(struct worker_slot *slot)
         return compressor_pack(worker->compressor, slot->buffer, from, slot->length);
 }
 
+/* The hash of a whole chunk at one place; of others, of a copy with zeros up to a whole one. */
+static bool hash(struct worker_slot *slot, struct hash_value *ret_value)
+{
+        struct workers *workers = slot->worker->workers;
+        const void *bytes = slot->iov[0].iov_base;
+        char *scratch;
+
+        if (slot->request.n_iov > 1 || slot->length < HASH_BLOCK || (uintptr_t)bytes % 16) {
+                scratch = worker_scratch(slot->worker);
+                if (!scratch)
+                        return false;
+                span_copy_out(&workers->span, (uint64_t)slot->chunk * workers->table->chunk_size,
+                              scratch, slot->length);
+                memset(scratch + slot->length, 0, HASH_BLOCK - slot->length);
+                bytes = scratch;
+        }
+        *ret_value = hash_block(&workers->options->hashes->key, bytes);
+        return true;
+}
+
+/* Notes the chunk's hash. True: the parent has it, or all failed; there is nothing to write. */
+static bool is_known(struct worker_slot *slot)
+{
+        const struct image_data_options *options = slot->worker->workers->options;
+        struct image_table *table = slot->worker->workers->table;
+        struct hash_value *value;
+        uint32_t found;
+
+        if (!options->hashes)
+                return false;
+        value = &options->hashes->values[slot->chunk];
+        if (!hash(slot, value))
+                return true;
+        if (!options->parent)
+                return false;
+        found = image_parent_find(options->parent, table, slot->chunk, value);
+        table->inherited[slot->chunk] = found;
+        return found != IMAGE_CHUNK_OWN;
+}
+
 static bool begin_write(struct worker_slot *slot)
 {
         struct workers *workers = slot->worker->workers;
@@ -130,6 +179,8 @@ static bool begin_write(struct worker_slot *slot)
         chunk->checksum = checksum_of(slot->iov, slot->request.n_iov);
         if (is_zero(slot->iov, slot->request.n_iov))
                 return false; /* stored: 0 */
+        if (is_known(slot))
+                return false;
 
         packed = pack(slot);
         chunk->stored = (uint32_t)(packed ? packed : slot->length);
@@ -144,11 +195,11 @@ static bool begin_write(struct worker_slot *slot)
         }
         r = place(workers, worker_align(chunk->stored), &chunk->offset);
         if (r < 0) {
-                workers_fail_file(workers, r, "write");
+                workers_fail_file(workers, workers->files, r, "write");
                 return false;
         }
         slot->request.is_write = true;
-        slot->request.fd = workers->fd;
+        slot->request.fd = workers->files->fd;
         slot->request.offset = chunk->offset;
         slot->request.iov = slot->iov;
         return true;
@@ -161,7 +212,7 @@ static void end_write(struct worker_slot *slot)
         if (slot->request.error == 0 && fault_point("image.write"))
                 slot->request.error = -EIO;
         if (slot->request.error)
-                workers_fail_file(workers, slot->request.error, "write");
+                workers_fail_file(workers, workers->files, slot->request.error, "write");
 }
 
 /* Direct I/O, where the file system can. */
@@ -183,47 +234,35 @@ static int open_new(int directory, const char *name, const struct image_data_opt
         return fd < 0 ? -errno : fd;
 }
 
+/* A part of the memory may not go there: the file then grows as it must. */
+static bool is_whole(const struct workers *workers)
+{
+        return workers->table->compression == IMAGE_COMPRESSION_NONE && !workers->table->inherited;
+}
+
 static void write_all(struct workers *workers)
 {
-        int r = 0;
+        uint64_t size = is_whole(workers) ? worker_align(workers->table->size) : 0;
+        int fd = workers->files->fd, r = size > 0 ? grow(workers, size) : 0;
 
-        if (workers->table->compression == IMAGE_COMPRESSION_NONE && workers->table->size > 0)
-                r = grow(workers, worker_align(workers->table->size));
         if (r < 0) {
-                workers_fail_file(workers, r, "write");
+                workers_fail_file(workers, workers->files, r, "write");
                 return;
         }
-        if (workers->table->compression == IMAGE_COMPRESSION_NONE)
-                workers->file_room = worker_align(workers->table->size);
+        workers->file_room = size;
         workers_run(workers);
         workers->table->file_size = workers->file_end;
         if (workers->has_failed)
                 return;
-        if (ftruncate(workers->fd, (off_t)workers->table->file_size) < 0 || fsync(workers->fd) < 0)
-                workers_fail_file(workers, -errno, "write");
-}
-
-/* Beyond the limit on file sizes the kernel sends a signal that ends the process; blocked, it is an
- * error like others. */
-static void write_without_signal(struct workers *workers)
-{
-        const struct timespec none = { 0 };
-        sigset_t size_signal, before;
-
-        sigemptyset(&size_signal);
-        sigaddset(&size_signal, SIGXFSZ);
-        pthread_sigmask(SIG_BLOCK, &size_signal, &before);
-        write_all(workers);
-        if (!sigismember(&before, SIGXFSZ))
-                while (sigtimedwait(&size_signal, NULL, &none) == SIGXFSZ)
-                        ;
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        if (ftruncate(fd, (off_t)workers->table->file_size) < 0 || fsync(fd) < 0)
+                workers_fail_file(workers, workers->files, -errno, "write");
 }
 
 static int make_table(struct image_table *table, uint64_t size,
                       const struct image_data_options *options)
 {
         uint32_t chunk_size = options->chunk_size ? options->chunk_size : IMAGE_CHUNK_SIZE;
+        int r;
 
         *table = (struct image_table){
                 .size = size,
@@ -232,16 +271,20 @@ static int make_table(struct image_table *table, uint64_t size,
                 .n_chunks = image_table_count(size, chunk_size),
         };
         table->chunks = calloc(table->n_chunks + 1, sizeof(*table->chunks));
-        return table->chunks ? 0 : -ENOMEM;
+        r = table->chunks ? 0 : -ENOMEM;
+        if (r == 0 && options->parent)
+                r = image_table_inherit(table);
+        return r == 0 && options->hashes ? image_hashes_set_size(options->hashes, table->n_chunks)
+                                         : r;
 }
 
-int image_data_write_fd(int fd, const char *path, const struct iovec *pieces, size_t n_pieces,
-                        const struct image_data_options *options, struct image_table *ret_table,
-                        struct image_data_report *ret_report, struct image_error *error)
+static int write_file(const struct image_data_file *file, const struct iovec *pieces,
+                      size_t n_pieces, const struct image_data_options *options,
+                      struct image_table *ret_table, struct image_data_report *ret_report,
+                      struct image_error *error)
 {
         struct workers workers = {
-                .fd = fd,
-                .name = path,
+                .files = file,
                 .table = ret_table,
                 .options = options,
                 .begin = begin_write,
@@ -250,22 +293,31 @@ int image_data_write_fd(int fd, const char *path, const struct iovec *pieces, si
                 .error = error,
         };
         double start = workers_now();
+        sigset_t before;
         int r = span_init(&workers.span, pieces, n_pieces);
 
         if (r == 0)
                 r = make_table(ret_table, workers.span.size, options);
+        if (r < 0)
+                (void)image_fail_file(error, r, "write", file->path);
+        image_file_block_signal(&before);
         if (r == 0)
-                write_without_signal(&workers);
-        else
-                (void)image_fail_file(error, r, "write", path);
-        span_deinit(&workers.span);
-        *ret_report = (struct image_data_report){ .has_ring = workers.has_ring,
-                                                  .has_direct_io = !options->no_direct_io,
-                                                  .seconds = workers_now() - start,
-                                                  .file_bytes = ret_table->file_size };
-        if (error->code)
+                write_all(&workers);
+        image_file_restore_signal(&before);
+        r = workers_end(&workers, start, ret_report);
+        if (r < 0)
                 image_table_deinit(ret_table);
-        return error->code;
+        return r;
+}
+
+int image_data_write_fd(int fd, const char *path, const struct iovec *pieces, size_t n_pieces,
+                        const struct image_data_options *options, struct image_table *ret_table,
+                        struct image_data_report *ret_report, struct image_error *error)
+{
+        struct image_data_file file = { .fd = fd, .has_direct_io = !options->no_direct_io };
+
+        snprintf(file.path, sizeof(file.path), "%s", path);
+        return write_file(&file, pieces, n_pieces, options, ret_table, ret_report, error);
 }
 
 int image_data_write(int directory, const char *where, const char *name, const struct iovec *pieces,
@@ -273,19 +325,16 @@ int image_data_write(int directory, const char *where, const char *name, const s
                      struct image_table *ret_table, struct image_data_report *ret_report,
                      struct image_error *error)
 {
-        struct image_data_options done = *options;
-        CLEANUP(fd_closep) int fd = -1;
-        char path[512];
-        bool is_direct;
+        struct image_data_file file;
         int r;
 
-        snprintf(path, sizeof(path), "%s/%s", where, name);
-        fd = open_new(directory, name, options, &is_direct);
-        if (fd < 0)
-                return image_fail_file(error, fd, "make", path);
-        done.no_direct_io = !is_direct;
-        r = image_data_write_fd(fd, path, pieces, n_pieces, &done, ret_table, ret_report, error);
+        snprintf(file.path, sizeof(file.path), "%s/%s", where, name);
+        file.fd = open_new(directory, name, options, &file.has_direct_io);
+        if (file.fd < 0)
+                return image_fail_file(error, file.fd, "make", file.path);
+        r = write_file(&file, pieces, n_pieces, options, ret_table, ret_report, error);
         if (r < 0)
                 (void)unlinkat(directory, name, 0);
+        fd_close(file.fd);
         return r;
 }

@@ -183,14 +183,17 @@ static int check_owners(int folder, const char *path, struct image_error *error)
         return r;
 }
 
+int image_directory_check_owners(const struct image_directory *directory, struct image_error *error)
+{
+        return check_owners(directory->fd, directory->path, error);
+}
+
 int image_directory_open_criu(const struct image_directory *directory, struct image_error *error)
 {
         CLEANUP(fd_closep) int folder = -1;
         char path[PATH_MAX + sizeof(IMAGE_CRIU_FOLDER)];
-        int r = check_owners(directory->fd, directory->path, error);
+        int r;
 
-        if (r < 0)
-                return r;
         snprintf(path, sizeof(path), "%s/" IMAGE_CRIU_FOLDER, directory->path);
         folder = openat(directory->fd, IMAGE_CRIU_FOLDER,
                         O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);

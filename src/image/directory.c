@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/fault.h"
+#include "image/file.h"
 
 #define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 
@@ -161,33 +162,12 @@ void image_directory_abandon(struct image_directory *directory)
         image_directory_close(directory);
 }
 
-static int write_manifest(const struct image_directory *directory, const char *text)
-{
-        CLEANUP(fd_closep)
-        int fd = openat(directory->fd, IMAGE_MANIFEST_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                        0600);
-        size_t left = strlen(text);
-
-        if (fd < 0)
-                return -errno;
-        while (left > 0) {
-                ssize_t n = write(fd, text, left);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                text += n;
-                left -= (size_t)n;
-        }
-        return fsync(fd) < 0 ? -errno : 0;
-}
-
 int image_directory_commit(struct image_directory *directory, const struct image_manifest *manifest,
                            struct image_error *error)
 {
         CLEANUP(freep) char *text = image_manifest_format(manifest);
-        int r = text ? write_manifest(directory, text) : -ENOMEM;
+        const struct iovec part = { text, text ? strlen(text) : 0 };
+        int r = text ? image_file_write(directory->fd, IMAGE_MANIFEST_FILE, &part, 1) : -ENOMEM;
 
         if (r == 0 && fault_point("image.commit"))
                 r = -EIO;
@@ -212,7 +192,7 @@ static int read_manifest(const struct image_directory *directory, char **ret_tex
                                 O_NONBLOCK); /* not for a pipe's writer */
         CLEANUP(freep) char *text = NULL;
         struct stat status;
-        size_t size = 0;
+        ssize_t size;
 
         if (fd < 0 || fstat(fd, &status) < 0)
                 return -errno;
@@ -221,18 +201,11 @@ static int read_manifest(const struct image_directory *directory, char **ret_tex
         text = malloc((size_t)status.st_size + 1);
         if (!text)
                 return -ENOMEM;
-        while (size < (size_t)status.st_size) {
-                ssize_t n = read(fd, text + size, (size_t)status.st_size - size);
-
-                if (n < 0 && errno != EINTR)
-                        return -errno;
-                if (n == 0)
-                        break;
-                if (n > 0)
-                        size += (size_t)n;
-        }
+        size = image_file_read(fd, text, (size_t)status.st_size);
+        if (size < 0)
+                return (int)size;
         *ret_text = TAKE(text);
-        *ret_size = size;
+        *ret_size = (size_t)size;
         return 0;
 }
 

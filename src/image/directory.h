@@ -52,10 +52,18 @@ int image_directory_check_criu(const struct image_directory *directory,
                                const struct image_manifest *manifest, struct image_error *error);
 
 /*
+ * image_directory_check_owners() - check who may have written the directory and the files in it
+ *
+ * Processes get the rights of the user who loads them. Therefore only root and this user may have
+ * written any of the files that they are made from, or be able to. Errors: -EPERM.
+ */
+int image_directory_check_owners(const struct image_directory *directory,
+                                 struct image_error *error);
+
+/*
  * image_directory_open_criu() - open the folder of CRIU's files, to make processes from them
  *
- * The processes get the rights of the user who loads them. Therefore only root and this user may have
- * written any of the files, or be able to. Returns a descriptor. Errors: -EPERM.
+ * Returns a descriptor. Errors: -EPERM, as above.
  */
 int image_directory_open_criu(const struct image_directory *directory, struct image_error *error);
 

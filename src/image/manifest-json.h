@@ -5,10 +5,14 @@
 /* Shared by the writer and the parser of the manifest. */
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #define MANIFEST_CHECKSUM_MAX 16
 
 /* manifest_checksum() - get the checksum of the member "image" in hexadecimal digits; NULL: no memory. */
 char *manifest_checksum(char text[MANIFEST_CHECKSUM_MAX], const json_t *image);
+
+/* manifest_has_control() - are there control characters in @text? */
+bool manifest_has_control(const char *text);
 
 #endif

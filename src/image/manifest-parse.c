@@ -49,20 +49,35 @@ static int take_number(const struct parser *parser, const json_t *value, const c
         return 0;
 }
 
-static int take_text(const struct parser *parser, const json_t *value, const char *name,
-                     char *ret_text)
+static int take_long_text(const struct parser *parser, const json_t *value, const char *name,
+                          char *ret_text, size_t room)
 {
         const char *text = json_string_value(value);
 
         if (!text)
                 return refuse(parser, "%s is missing, or no text", name);
-        if (strlen(text) >= IMAGE_TEXT_MAX)
+        if (strlen(text) >= room)
                 return refuse(parser, "%s is too long", name);
-        for (const char *c = text; *c; c++)
-                if ((unsigned char)*c < ' ' || *c == 0x7f)
-                        return refuse(parser, "%s has control characters in it", name);
+        if (manifest_has_control(text))
+                return refuse(parser, "%s has control characters in it", name);
         memcpy(ret_text, text, strlen(text) + 1);
         return 0;
+}
+
+static int take_text(const struct parser *parser, const json_t *value, const char *name,
+                     char *ret_text)
+{
+        return take_long_text(parser, value, name, ret_text, IMAGE_TEXT_MAX);
+}
+
+static int take_checksum(const struct parser *parser, const json_t *value, const char *name,
+                         uint32_t *ret_checksum)
+{
+        uint64_t checksum = 0;
+        int r = take_number(parser, value, name, UINT32_MAX, &checksum);
+
+        *ret_checksum = (uint32_t)checksum;
+        return r;
 }
 
 static int take_list(const struct parser *parser, const json_t *value, const char *name, size_t max,
@@ -163,6 +178,21 @@ static int parse_processes(const struct parser *parser, const json_t *image,
 
 /* Memory. */
 
+/* Where the parent has it. What the parent has there is seen when that is opened. */
+static int parse_inherited(const struct parser *parser, const json_t *value, const char *name,
+                           struct image_table *table, size_t index)
+{
+        static const uint64_t max[] = { IMAGE_CHUNK_OWN - 1, UINT32_MAX };
+        uint64_t numbers[2];
+        int r = take_tuple(parser, value, name, 2, max, numbers);
+
+        if (r < 0)
+                return r;
+        table->inherited[index] = (uint32_t)numbers[0];
+        table->chunks[index] = (struct image_chunk){ .checksum = (uint32_t)numbers[1] };
+        return 0;
+}
+
 static int parse_chunk(const struct parser *parser, const json_t *value, struct image_table *table,
                        size_t index)
 {
@@ -173,6 +203,8 @@ static int parse_chunk(const struct parser *parser, const json_t *value, struct 
         int r;
 
         snprintf(name, sizeof(name), "chunk %zu", index);
+        if (table->inherited && json_array_size(value) == 2)
+                return parse_inherited(parser, value, name, table, index);
         r = take_tuple(parser, value, name, 3, max, numbers);
         if (r < 0)
                 return r;
@@ -219,6 +251,18 @@ static int parse_layout(const struct parser *parser, const json_t *memory,
         return 0;
 }
 
+static int parse_hashes(const struct parser *parser, const json_t *value,
+                        struct image_manifest *manifest)
+{
+        if (!value)
+                return 0;
+        manifest->has_hashes = true;
+        if (manifest->memory.chunk_size != IMAGE_CHUNK_SIZE)
+                return refuse(parser, "there are hashes of chunks of %u bytes",
+                              manifest->memory.chunk_size);
+        return take_checksum(parser, value, "memory.hashes", &manifest->hashes_checksum);
+}
+
 static int parse_memory(const struct parser *parser, const json_t *memory,
                         struct image_manifest *manifest)
 {
@@ -239,16 +283,17 @@ static int parse_memory(const struct parser *parser, const json_t *memory,
         if (r == 0 && table->n_chunks != image_table_count(table->size, table->chunk_size))
                 r = refuse(parser, "there are %zu chunks for %" PRIu64 " bytes", table->n_chunks,
                            table->size);
+        if (r == 0 && manifest->has_parent && image_table_inherit(table) < 0)
+                r = image_fail(parser->error, -ENOMEM, "", "%s: not enough memory", parser->where);
         for (size_t i = 0; r == 0 && i < table->n_chunks; i++)
                 r = parse_chunk(parser, json_array_get(chunks, i), table, i);
-        return r;
+        return r == 0 ? parse_hashes(parser, json_object_get(memory, "hashes"), manifest) : r;
 }
 
 /* CRIU's files. */
 
 static int parse_file(const struct parser *parser, const json_t *value, struct image_file *file)
 {
-        uint64_t checksum = 0;
         int r;
 
         if (json_array_size(value) != 3)
@@ -259,12 +304,9 @@ static int parse_file(const struct parser *parser, const json_t *value, struct i
         if (r == 0)
                 r = take_number(parser, json_array_get(value, 1), "the size of a file", NUMBER_MAX,
                                 &file->size);
-        if (r == 0)
-                r = take_number(parser, json_array_get(value, 2), "the checksum of a file",
-                                UINT32_MAX, &checksum);
-        if (r == 0)
-                file->checksum = (uint32_t)checksum;
-        return r;
+        return r == 0 ? take_checksum(parser, json_array_get(value, 2), "the checksum of a file",
+                                      &file->checksum)
+                      : r;
 }
 
 static int parse_criu(const struct parser *parser, const json_t *criu,
@@ -294,6 +336,22 @@ static int parse_criu(const struct parser *parser, const json_t *criu,
 
 /* The whole. */
 
+static int parse_parent(const struct parser *parser, const json_t *parent,
+                        struct image_manifest *manifest)
+{
+        int r = take_long_text(parser, json_object_get(parent, "directory"), "parent.directory",
+                               manifest->parent.directory, sizeof(manifest->parent.directory));
+
+        if (r == 0)
+                r = take_text(parser, json_object_get(parent, "id"), "parent.id",
+                              manifest->parent.id);
+        if (r == 0 && (!*manifest->parent.directory || !*manifest->parent.id))
+                r = refuse(parser, "the parent has no name, or no id");
+        return r == 0 ? take_checksum(parser, json_object_get(parent, "checksum"),
+                                      "parent.checksum", &manifest->parent.checksum)
+                      : r;
+}
+
 static int parse_vgpu(const struct parser *parser, const json_t *vgpu,
                       struct image_manifest *manifest)
 {
@@ -311,10 +369,12 @@ static int parse_vgpu(const struct parser *parser, const json_t *vgpu,
 static int parse_origin(const struct parser *parser, const json_t *image,
                         struct image_manifest *manifest)
 {
-        const json_t *device = json_object_get(image, "device");
+        const json_t *device = json_object_get(image, "device"), *id = json_object_get(image, "id");
         uint64_t version = 0;
         int r = take_text(parser, json_object_get(image, "created"), "created", manifest->created);
 
+        if (r == 0 && id)
+                r = take_text(parser, id, "id", manifest->id);
         if (r == 0)
                 r = take_text(parser, json_object_get(image, "host"), "host", manifest->host);
         if (r == 0)
@@ -348,6 +408,7 @@ static int parse_image(const struct parser *parser, const json_t *image,
                              struct image_manifest *manifest);
         } parts[] = {
                 { "vgpu", offsetof(struct image_manifest, has_vgpu), parse_vgpu },
+                { "parent", offsetof(struct image_manifest, has_parent), parse_parent },
                 { "memory", offsetof(struct image_manifest, has_memory), parse_memory },
                 { "criu", offsetof(struct image_manifest, has_criu), parse_criu },
         };
@@ -365,12 +426,14 @@ static int parse_image(const struct parser *parser, const json_t *image,
         }
         if (r == 0 && !manifest->has_memory && !manifest->has_criu)
                 r = refuse(parser, "neither memory nor processes are in it");
+        if (r == 0 && manifest->has_parent && !manifest->has_memory)
+                r = refuse(parser, "there is a parent, but no memory");
         return r;
 }
 
 /* Is it a manifest at all, of a version that we know, and as it was written? */
 static int check_envelope(const struct parser *parser, const json_t *whole,
-                          const json_t **ret_image)
+                          const json_t **ret_image, uint32_t *ret_checksum)
 {
         const char *format = json_string_value(json_object_get(whole, "format"));
         const char *checksum = json_string_value(json_object_get(whole, "checksum"));
@@ -395,6 +458,7 @@ static int check_envelope(const struct parser *parser, const json_t *whole,
                 return refuse(parser, "altered: its checksum is %s, it says %.16s", actual,
                               checksum);
         *ret_image = image;
+        *ret_checksum = (uint32_t)strtoul(actual, NULL, 16);
         return 0;
 }
 
@@ -412,7 +476,7 @@ int image_manifest_parse(struct image_manifest *ret_manifest, const char *where,
         if (!whole)
                 return refuse(&parser, "cut off or altered: line %d, %.80s", reason.line,
                               reason.text);
-        r = check_envelope(&parser, whole, &image);
+        r = check_envelope(&parser, whole, &image, &ret_manifest->checksum);
         if (r == 0)
                 r = parse_image(&parser, image, ret_manifest);
         if (r < 0)

@@ -5,10 +5,13 @@
  */
 #include "image/manifest.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "image/checksum.h"
 #include "image/manifest-json.h"
@@ -21,6 +24,31 @@ void image_manifest_deinit(struct image_manifest *manifest)
         free(manifest->criu.files);
         image_table_deinit(&manifest->memory);
         *manifest = (struct image_manifest){ 0 };
+}
+
+int image_manifest_make_id(struct image_manifest *manifest)
+{
+        uint64_t bits[2];
+
+        if (getrandom(bits, sizeof(bits), 0) != (ssize_t)sizeof(bits))
+                return -errno;
+        snprintf(manifest->id, sizeof(manifest->id), "%016" PRIx64 "%016" PRIx64, bits[0], bits[1]);
+        return 0;
+}
+
+bool image_manifest_can_name(const char *path)
+{
+        CLEANUP(json_decrefp) json_t *text = json_string(path); /* NULL: no UTF-8 */
+
+        return text && !manifest_has_control(path);
+}
+
+bool manifest_has_control(const char *text)
+{
+        for (; *text; text++)
+                if ((unsigned char)*text < ' ' || *text == 0x7f)
+                        return true;
+        return false;
 }
 
 char *manifest_checksum(char text[MANIFEST_CHECKSUM_MAX], const json_t *image)
@@ -59,8 +87,12 @@ static json_t *format_memory(const struct image_table *table)
                 const struct image_chunk *chunk = &table->chunks[i];
 
                 json_array_append_new(chunks,
-                                      json_pack("[ooo]", number(chunk->offset),
-                                                number(chunk->stored), number(chunk->checksum)));
+                                      image_table_is_inherited(table, i)
+                                              ? json_pack("[oo]", number(table->inherited[i]),
+                                                          number(chunk->checksum))
+                                              : json_pack("[ooo]", number(chunk->offset),
+                                                          number(chunk->stored),
+                                                          number(chunk->checksum)));
         }
         return json_pack("{ss, so, so, so, ss, so}", "file", IMAGE_DATA_FILE, "size",
                          number(table->size), "file_size", number(table->file_size), "chunk_size",
@@ -100,8 +132,18 @@ static json_t *format_image(const struct image_manifest *manifest)
                                     json_pack("{ss, ss, so}", "name", manifest->vgpu.name, "uuid",
                                               manifest->vgpu.uuid, "frame_buffer",
                                               number(manifest->vgpu.frame_buffer)));
+        if (*manifest->id)
+                json_object_set_new(image, "id", json_string(manifest->id));
+        if (manifest->has_parent)
+                json_object_set_new(image, "parent",
+                                    json_pack("{ss, ss, so}", "directory",
+                                              manifest->parent.directory, "id", manifest->parent.id,
+                                              "checksum", number(manifest->parent.checksum)));
         if (manifest->has_memory)
                 json_object_set_new(image, "memory", format_memory(&manifest->memory));
+        if (manifest->has_memory && manifest->has_hashes)
+                json_object_set_new(json_object_get(image, "memory"), "hashes",
+                                    number(manifest->hashes_checksum));
         if (manifest->has_criu)
                 json_object_set_new(image, "criu", format_criu(manifest));
         return image;
@@ -114,7 +156,8 @@ char *image_manifest_format(const struct image_manifest *manifest)
 
         if (!image || !manifest_checksum(checksum, image))
                 return NULL;
-        whole = json_pack("{ss, si, ss, sO}", "format", IMAGE_FORMAT, "version", IMAGE_VERSION,
-                          "checksum", checksum, "image", image);
+        whole = json_pack("{ss, si, ss, sO}", "format", IMAGE_FORMAT, "version",
+                          manifest->has_parent ? IMAGE_VERSION : 1, "checksum", checksum, "image",
+                          image);
         return whole ? json_dumps(whole, JSON_COMPACT) : NULL;
 }

@@ -13,6 +13,7 @@
  * the lists fit each other, and no name of a file contains a path.
  */
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,7 +23,7 @@
 #include "image/error.h"
 
 #define IMAGE_FORMAT        "openvgpu-checkpoint"
-#define IMAGE_VERSION       1
+#define IMAGE_VERSION       2 /* with a parent; 1 without, as older readers know it */
 #define IMAGE_MANIFEST_FILE "manifest.json"
 #define IMAGE_DATA_FILE     "memory.data"
 #define IMAGE_CRIU_FOLDER   "criu"
@@ -52,6 +53,8 @@ struct image_file {
 };
 
 struct image_manifest {
+        char id[IMAGE_TEXT_MAX];      /* at random; "": made by a version that gave none */
+        uint32_t checksum;            /* of the manifest itself, once it was parsed */
         char created[IMAGE_TEXT_MAX]; /* 2026-01-31T12:00:00Z */
         char host[IMAGE_TEXT_MAX];
         char software[IMAGE_TEXT_MAX]; /* "0.1.0" */
@@ -74,8 +77,18 @@ struct image_manifest {
         struct image_process *processes;
         size_t n_processes;
 
+        /* The image that has the rest of the memory. */
+        bool has_parent;
+        struct {
+                char directory[PATH_MAX];
+                char id[IMAGE_TEXT_MAX];
+                uint32_t checksum; /* of its manifest */
+        } parent;
+
         bool has_memory;
         struct image_table memory;
+        bool has_hashes; /* memory.hashes is there */
+        uint32_t hashes_checksum;
 
         bool has_criu;
         struct {
@@ -88,6 +101,12 @@ struct image_manifest {
 };
 
 void image_manifest_deinit(struct image_manifest *manifest);
+
+/* image_manifest_make_id() - give it a new id. Errors: getrandom(). */
+int image_manifest_make_id(struct image_manifest *manifest);
+
+/* image_manifest_can_name() - can @path be in a manifest? Control characters and broken UTF-8 cannot. */
+bool image_manifest_can_name(const char *path);
 
 /*
  * image_manifest_parse() - read a manifest from the bytes of a file

@@ -94,6 +94,50 @@ static void test_a_manifest_comes_back_as_it_was(void **state)
         image_manifest_deinit(&manifest);
 }
 
+static void add_parent(struct image_manifest *manifest)
+{
+        manifest->has_parent = true;
+        strcpy(manifest->parent.directory, "/data/first");
+        strcpy(manifest->parent.id, "0123");
+        manifest->parent.checksum = 0x55555555;
+        assert_int_equal(image_table_inherit(&manifest->memory), 0);
+        manifest->memory.inherited[1] = 7;
+        manifest->memory.chunks[1] = (struct image_chunk){ .checksum = 0x66666666 };
+}
+
+static void test_a_parent_comes_back_as_it_was(void **state)
+{
+        CLEANUP(freep) char *text = NULL;
+        struct image_error error = { 0 };
+        struct image_manifest manifest;
+        (void)state;
+
+        make_manifest(&manifest);
+        assert_int_equal(image_manifest_make_id(&manifest), 0);
+        add_parent(&manifest);
+        text = image_manifest_format(&manifest);
+        image_manifest_deinit(&manifest);
+        assert_non_null(
+                strstr(text, "\"version\":2")); /* older readers must not take it for whole */
+        assert_int_equal(image_manifest_parse(&manifest, "x", text, strlen(text), &error), 0);
+        assert_int_equal(strlen(manifest.id), 32);
+        assert_string_equal(manifest.parent.directory, "/data/first");
+        assert_string_equal(manifest.parent.id, "0123");
+        assert_int_equal(manifest.parent.checksum, 0x55555555);
+        assert_int_equal(manifest.memory.inherited[1], 7);
+        assert_int_equal(manifest.memory.chunks[1].checksum, 0x66666666);
+        assert_false(image_table_is_inherited(&manifest.memory, 0));
+        image_manifest_deinit(&manifest);
+}
+
+static void test_without_parent_it_is_as_older_readers_know_it(void **state)
+{
+        CLEANUP(freep) char *text = format();
+        (void)state;
+
+        assert_non_null(strstr(text, "\"version\":1"));
+}
+
 static void test_one_that_ends_anywhere_is_refused(void **state)
 {
         CLEANUP(freep) char *text = format();
@@ -220,6 +264,43 @@ static void path_of_criu(struct image_manifest *manifest)
         strcpy(manifest->criu.files[0].name, "../../etc/passwd");
 }
 
+static void parent_without_name(struct image_manifest *manifest)
+{
+        add_parent(manifest);
+        manifest->parent.directory[0] = '\0';
+}
+
+static void parent_without_id(struct image_manifest *manifest)
+{
+        add_parent(manifest);
+        manifest->parent.id[0] = '\0';
+}
+
+static void parent_with_strange_name(struct image_manifest *manifest)
+{
+        add_parent(manifest);
+        strcpy(manifest->parent.directory, "/a\033[2J");
+}
+
+static void inherited_from_nobody(struct image_manifest *manifest)
+{
+        add_parent(manifest);
+        manifest->has_parent = false;
+}
+
+static void parent_of_processes(struct image_manifest *manifest)
+{
+        path_of_criu(manifest);
+        strcpy(manifest->criu.files[0].name, "pages-1.img");
+        add_parent(manifest);
+        manifest->has_memory = false;
+}
+
+static void hashes_of_other_chunks(struct image_manifest *manifest)
+{
+        manifest->has_hashes = true;
+}
+
 static void test_what_makes_no_sense_is_refused(void **state)
 {
         static const struct {
@@ -241,6 +322,12 @@ static void test_what_makes_no_sense_is_refused(void **state)
                 { strange_name, "vgpu.name has control characters" },
                 { nothing_in_it, "neither memory nor processes" },
                 { path_of_criu, "is no name of a file" },
+                { parent_without_name, "the parent has no name, or no id" },
+                { parent_without_id, "the parent has no name, or no id" },
+                { parent_with_strange_name, "parent.directory has control characters" },
+                { inherited_from_nobody, "chunk 1 is no list of 3 numbers" },
+                { parent_of_processes, "there is a parent, but no memory" },
+                { hashes_of_other_chunks, "there are hashes of chunks of 65536 bytes" },
         };
         (void)state;
 
@@ -251,14 +338,14 @@ static void test_what_makes_no_sense_is_refused(void **state)
 static void test_what_is_foreign_or_newer_is_told_apart(void **state)
 {
         static const char foreign[] = "{\"format\": \"docker\", \"version\": 1}";
-        static const char newer[] = "{\"format\": \"" IMAGE_FORMAT "\", \"version\": 2}";
+        static const char newer[] = "{\"format\": \"" IMAGE_FORMAT "\", \"version\": 3}";
         struct image_error error;
         (void)state;
 
         assert_int_equal(parse(foreign, strlen(foreign), &error), -EBADMSG);
         assert_non_null(strstr(error.message, "no image of vgpu checkpoint"));
         assert_int_equal(parse(newer, strlen(newer), &error), -EOPNOTSUPP);
-        assert_non_null(strstr(error.message, "version 2"));
+        assert_non_null(strstr(error.message, "version 3"));
         assert_non_null(strstr(error.hint, "newer vgpu"));
 }
 
@@ -447,6 +534,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_manifest_comes_back_as_it_was),
+                cmocka_unit_test(test_a_parent_comes_back_as_it_was),
+                cmocka_unit_test(test_without_parent_it_is_as_older_readers_know_it),
                 cmocka_unit_test(test_one_that_ends_anywhere_is_refused),
                 cmocka_unit_test(test_one_with_any_bit_changed_is_refused),
                 cmocka_unit_test(test_what_makes_no_sense_is_refused),

@@ -28,10 +28,11 @@ void workers_fail(struct workers *workers, int code, const char *hint, const cha
         workers->has_failed = true;
 }
 
-void workers_fail_file(struct workers *workers, int code, const char *doing)
+void workers_fail_file(struct workers *workers, const struct image_data_file *file, int code,
+                       const char *doing)
 {
         pthread_mutex_lock(&workers->lock);
-        (void)image_fail_file(workers->error, code, doing, workers->name);
+        (void)image_fail_file(workers->error, code, doing, file->path);
         pthread_mutex_unlock(&workers->lock);
         workers->has_failed = true;
 }
@@ -80,7 +81,7 @@ static bool start_next(struct worker_slot *slot)
                 size_t chunk;
 
                 if (must_end && *must_end)
-                        workers_fail_file(workers, -ECANCELED, "work on");
+                        workers_fail_file(workers, workers->files, -ECANCELED, "work on");
                 chunk = workers->has_failed ? SIZE_MAX : atomic_fetch_add(&workers->next, 1);
                 if (chunk >= workers->table->n_chunks)
                         return false;
@@ -128,7 +129,7 @@ static void *thread_run(void *userdata)
                         workers->has_ring = true;
                 run_worker(&worker);
         } else {
-                workers_fail(workers, r, "", "cannot start working on %s: %s", workers->name,
+                workers_fail(workers, r, "", "cannot start working on %s: %s", workers->files->path,
                              strerrordesc_np(-r));
         }
         free(worker.scratch);
@@ -178,4 +179,16 @@ void workers_run(struct workers *workers)
         (void)thread_run(workers);
         for (unsigned int i = 0; i < n_started; i++)
                 pthread_join(threads[i], NULL);
+}
+
+int workers_end(struct workers *workers, double start, struct image_data_report *ret_report)
+{
+        span_deinit(&workers->span);
+        *ret_report = (struct image_data_report){
+                .has_ring = workers->has_ring,
+                .has_direct_io = workers->files->has_direct_io,
+                .seconds = workers_now() - start,
+                .file_bytes = workers->table->file_size,
+        };
+        return workers->error->code;
 }

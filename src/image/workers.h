@@ -32,8 +32,8 @@ struct worker_slot {
 };
 
 struct workers {
-        int fd;
-        const char *name; /* for messages: path and name of the file */
+        const struct image_data_file *files; /* to write into: one */
+        const uint8_t *of_chunk;             /* which of them a chunk is in; NULL: the first */
         struct image_table *table;
         struct span span;
         const struct image_data_options *options;
@@ -59,13 +59,25 @@ struct worker {
         char *scratch; /* of a chunk's size, for what is unpacked or not yet packed */
 };
 
-/* workers_run() - until the last chunk or the first failure, which is in workers->error. */
+/*
+ * workers_run() - until the last chunk or the first failure, which is in workers->error
+ * workers_end() - let the memory go, and report on what began at @start. Returns the first failure, or 0.
+ */
 void workers_run(struct workers *workers);
+int workers_end(struct workers *workers, double start, struct image_data_report *ret_report);
+
+/* workers_file() - get the file that a chunk is in. */
+static inline const struct image_data_file *workers_file(const struct workers *workers,
+                                                         size_t chunk)
+{
+        return &workers->files[workers->of_chunk ? workers->of_chunk[chunk] : 0];
+}
 
 /* workers_fail() - from any thread; the first reason counts. */
 __attribute__((format(printf, 4, 5))) void workers_fail(struct workers *workers, int code,
                                                         const char *hint, const char *message, ...);
-void workers_fail_file(struct workers *workers, int code, const char *doing);
+void workers_fail_file(struct workers *workers, const struct image_data_file *file, int code,
+                       const char *doing);
 
 /* workers_now() - seconds, for the report. */
 double workers_now(void);

@@ -26,6 +26,7 @@ struct dump {
         struct vgpu_client *client;
         struct vgpu_image_options options;
         struct image_data_options data_options;
+        struct image_comparison *comparison;
         pid_t pid;
         struct process_tree tree;
         struct criu criu;
@@ -144,6 +145,21 @@ static int check_pipes(struct dump *dump)
                          (int)pipe.writer, pipe.fd, name, (int)pipe.reader);
 }
 
+static int open_parent(struct dump *dump)
+{
+        int r;
+
+        if (!dump->instance && dump->options.parent)
+                return fail(dump, VGPU_ERROR_FAILED, "dump it without --parent",
+                            "it is no guest of a vGPU: its GPU memory is in CRIU's files, which "
+                            "have no parent");
+        r = image_comparison_new(&dump->comparison, dump->client, dump->options.parent,
+                                 &dump->data_options);
+        return r == 0 && dump->instance
+                       ? image_check_parent(dump->client, &dump->data_options, dump->instance)
+                       : r;
+}
+
 static int prepare(struct dump *dump)
 {
         struct image_error error = { 0 };
@@ -159,9 +175,9 @@ static int prepare(struct dump *dump)
         r = check_criu_can_stop(dump);
         if (r == 0)
                 r = check_pipes(dump);
-        if (r < 0)
-                return r;
-        return find_instance(dump);
+        if (r == 0)
+                r = find_instance(dump);
+        return r == 0 ? open_parent(dump) : r;
 }
 
 /* Off the device. */
@@ -348,8 +364,8 @@ static int finish(struct dump *dump, double start, struct vgpu_image_report **re
                 end_processes(dump);
         if (r < 0 || !ret_report)
                 return r;
-        r = image_report(dump->client, dump->directory.path, &dump->manifest, &dump->data,
-                         ret_report);
+        r = image_report_dump(dump->client, dump->directory.path, &dump->manifest, &dump->data,
+                              &dump->data_options, ret_report);
         if (r < 0)
                 return r;
         (*ret_report)->criu_seconds = dump->criu_seconds;
@@ -396,6 +412,7 @@ int vgpu_image_dump_process(struct vgpu_client *client, pid_t pid, const char *d
         vgpu_checkpoint_free(dump->checkpoint);
         vgpu_instance_list_free(dump->instances);
         image_manifest_deinit(&dump->manifest);
+        (void)image_comparison_free(dump->comparison);
         free(dump);
         return r;
 }

@@ -28,8 +28,9 @@ struct load {
         struct image_data_options data_options;
         struct criu criu;
         int criu_folder; /* -1: not open */
-        struct image_directory directory;
-        struct image_manifest manifest;
+        struct image_chain chain;
+        const struct image_directory *directory; /* of the image, */
+        const struct image_manifest *manifest;   /* the chain's first */
         struct image_data_report data;
         struct process_tree tree;
         struct vgpu_instance *instance; /* of guests */
@@ -46,14 +47,14 @@ static int set_error(struct load *load, const struct image_error *error)
 
 static int check_numbers(struct load *load)
 {
-        int pid = load->manifest.criu.pid;
+        int pid = load->manifest->criu.pid;
 
         if (kill(pid, 0) < 0 && errno == ESRCH)
                 return 0;
         return error_set(&load->client->error, VGPU_ERROR_BUSY,
                          "end it (a zombie: its parent has not looked at its end yet)",
                          "there is a process %d already, which is the number of the one in %s", pid,
-                         load->directory.path);
+                         load->directory->path);
 }
 
 /* Of the process' memory the driver's library is a part: another one would be executed half. */
@@ -62,12 +63,12 @@ static int check_driver(struct load *load)
         char here[IMAGE_TEXT_MAX];
 
         image_read_driver(here);
-        if (strcmp(here, load->manifest.driver) == 0)
+        if (strcmp(here, load->manifest->driver) == 0)
                 return 0;
         return error_set(&load->client->error, VGPU_ERROR_FAILED,
                          "load it where the driver is the same",
-                         "%s was made with driver %s, here is %s", load->directory.path,
-                         load->manifest.driver[0] ? load->manifest.driver : "(none)",
+                         "%s was made with driver %s, here is %s", load->directory->path,
+                         load->manifest->driver[0] ? load->manifest->driver : "(none)",
                          here[0] ? here : "none");
 }
 
@@ -75,13 +76,15 @@ static int check(struct load *load)
 {
         struct image_error error = { 0 };
 
-        if (!load->manifest.has_criu)
+        if (!load->manifest->has_criu)
                 return error_set(&load->client->error, VGPU_ERROR_FAILED,
                                  "name the vGPU to put it into, with --vgpu",
-                                 "%s has no processes in it, only memory", load->directory.path);
-        load->criu_folder = image_directory_open_criu(&load->directory, &error);
+                                 "%s has no processes in it, only memory", load->directory->path);
+        if (image_chain_check_owners(&load->chain, &error) < 0)
+                return set_error(load, &error);
+        load->criu_folder = image_directory_open_criu(load->directory, &error);
         if (load->criu_folder < 0 || criu_find(&load->criu, load->options.criu, &error) < 0 ||
-            image_directory_check_criu(&load->directory, &load->manifest, &error) < 0)
+            image_directory_check_criu(load->directory, load->manifest, &error) < 0)
                 return set_error(load, &error);
         if (check_driver(load) < 0)
                 return load->client->error.value.code;
@@ -97,14 +100,15 @@ static int create_instance(struct load *load, bool with_name)
         int r = client_begin(load->client, &parameters);
 
         if (r == 0 && with_name)
-                r = client_add_text(load->client, parameters, "name", load->manifest.vgpu.name);
+                r = client_add_text(load->client, parameters, "name", load->manifest->vgpu.name);
         if (r == 0)
-                r = client_add_text(load->client, parameters, "uuid", load->manifest.vgpu.uuid);
+                r = client_add_text(load->client, parameters, "uuid", load->manifest->vgpu.uuid);
         if (r == 0)
-                r = client_add_text(load->client, parameters, "device", load->manifest.device.uuid);
+                r = client_add_text(load->client, parameters, "device",
+                                    load->manifest->device.uuid);
         if (r == 0)
                 r = client_add(load->client, parameters, "frame_buffer",
-                               json_integer((json_int_t)load->manifest.vgpu.frame_buffer));
+                               json_integer((json_int_t)load->manifest->vgpu.frame_buffer));
         if (r == 0)
                 r = client_call(load->client, &call, parameters, &answer);
         if (r < 0)
@@ -121,11 +125,11 @@ static int check_instance(struct load *load)
         if (instance->n_processes > 0)
                 return error_set(&load->client->error, VGPU_ERROR_BUSY, "end them first",
                                  "vGPU %s, which the image is of, has processes", instance->name);
-        if (strcmp(instance->device_uuid, load->manifest.device.uuid) != 0)
+        if (strcmp(instance->device_uuid, load->manifest->device.uuid) != 0)
                 return error_set(&load->client->error, VGPU_ERROR_WRONG_STATE,
                                  "vgpu rm it; the load makes it again where it was",
                                  "vGPU %s is on another device than the image (%s)", instance->name,
-                                 load->manifest.device.uuid);
+                                 load->manifest->device.uuid);
         return 0;
 }
 
@@ -133,9 +137,9 @@ static int get_instance(struct load *load)
 {
         int r;
 
-        if (!load->manifest.has_vgpu)
+        if (!load->manifest->has_vgpu)
                 return 0;
-        r = vgpu_instance_lookup(load->client, load->manifest.vgpu.uuid, &load->instance);
+        r = vgpu_instance_lookup(load->client, load->manifest->vgpu.uuid, &load->instance);
         if (r == 0)
                 return check_instance(load);
         if (load->client->error.value.kind != VGPU_ERROR_NO_SUCH_VGPU)
@@ -153,14 +157,14 @@ static int run_criu(struct load *load)
         struct image_error error = { 0 };
         double start = image_now();
 
-        if (criu_restore(&load->criu, load->criu_folder, load->manifest.criu.is_shell_job, &error) <
-            0)
+        if (criu_restore(&load->criu, load->criu_folder, load->manifest->criu.is_shell_job,
+                         &error) < 0)
                 return set_error(load, &error);
         load->criu_seconds = image_now() - start;
-        if (process_tree_read(&load->tree, load->manifest.criu.pid) < 0)
+        if (process_tree_read(&load->tree, load->manifest->criu.pid) < 0)
                 return error_set(&load->client->error, VGPU_ERROR_GUEST_LOST, "",
                                  "process %d ended as soon as it was there again",
-                                 load->manifest.criu.pid);
+                                 load->manifest->criu.pid);
         return 0;
 }
 
@@ -169,11 +173,11 @@ static int resume_processes(struct load *load)
         CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *checkpoint = NULL;
         struct vgpu_checkpoint_options options = VGPU_CHECKPOINT_OPTIONS_INIT;
         const struct vgpu_checkpoint_error *error;
-        int r = vgpu_checkpoint_new(&checkpoint, load->manifest.criu.pid);
+        int r = vgpu_checkpoint_new(&checkpoint, load->manifest->criu.pid);
 
         if (r < 0)
                 return error_set(&load->client->error, VGPU_ERROR_GUEST_LOST, "", "process %d: %s",
-                                 load->manifest.criu.pid, strerrordesc_np(-r));
+                                 load->manifest->criu.pid, strerrordesc_np(-r));
         options.with_children = true;
         r = vgpu_checkpoint_resume(checkpoint, &options);
         error = vgpu_checkpoint_get_error(checkpoint);
@@ -186,13 +190,12 @@ static int fill_memory(struct load *load)
 {
         struct image_error error = { 0 };
         struct memory memory;
-        int r = memory_replace(&memory, load->client, load->instance->uuid, &load->manifest);
+        int r = memory_replace(&memory, load->client, load->instance->uuid, load->manifest);
 
         if (r < 0)
                 return r;
-        if (image_data_read(load->directory.fd, load->directory.path, IMAGE_DATA_FILE,
-                            &load->manifest.memory, memory.pieces, memory.n_pieces,
-                            &load->data_options, &load->data, &error) < 0)
+        if (image_chain_read(&load->chain, memory.pieces, memory.n_pieces, &load->data_options,
+                             &load->data, &error) < 0)
                 r = set_error(load, &error);
         if (r == 0)
                 r = memory_commit(&memory);
@@ -205,7 +208,7 @@ static int resume(struct load *load)
         double start;
         int r = 0;
 
-        if (load->instance && load->manifest.has_memory)
+        if (load->instance && load->manifest->has_memory)
                 r = fill_memory(load);
         start = image_now();
         if (r == 0)
@@ -255,8 +258,7 @@ static int load_all(struct load *load, double start, struct vgpu_image_report **
         }
         if (!ret_report)
                 return 0;
-        r = image_report(load->client, load->directory.path, &load->manifest, &load->data,
-                         ret_report);
+        r = image_report_chain(load->client, &load->chain, &load->data, ret_report);
         if (r < 0)
                 return r;
         (*ret_report)->criu_seconds = load->criu_seconds;
@@ -279,16 +281,16 @@ int vgpu_image_load_process(struct vgpu_client *client, const char *directory,
         load->client = client;
         load->criu_folder = -1;
         r = image_begin(client, options, &load->options, &load->data_options);
-        if (r == 0 &&
-            image_directory_open(&load->directory, directory, &load->manifest, &error) < 0)
+        if (r == 0 && image_chain_open(&load->chain, directory, &error) < 0)
                 r = image_set_error(client, &error);
         if (r == 0) {
+                load->directory = &load->chain.links[0]->directory;
+                load->manifest = &load->chain.links[0]->manifest;
                 r = load_all(load, start, ret_report);
                 fd_close(load->criu_folder);
-                image_directory_close(&load->directory);
         }
+        image_chain_close(&load->chain);
         vgpu_instance_free(load->instance);
-        image_manifest_deinit(&load->manifest);
         free(load);
         return r;
 }

@@ -18,6 +18,7 @@ DEFINE_CLEANUP(struct vgpu_instance *, vgpu_instance_free);
 struct box {
         struct vgpu_image_report report;
         char *directory;
+        char **ancestors;
         char created[IMAGE_TEXT_MAX], host[IMAGE_TEXT_MAX], device_name[IMAGE_TEXT_MAX];
         char device_uuid[IMAGE_TEXT_MAX], vgpu[IMAGE_TEXT_MAX];
 };
@@ -102,6 +103,10 @@ int image_describe_origin(struct vgpu_client *client, const char *device_uuid,
         if (gethostname(manifest->host, sizeof(manifest->host) - 1) < 0)
                 set_text(manifest->host, "?");
         set_text(manifest->software, vgpu_get_version());
+        if (image_manifest_make_id(manifest) < 0)
+                return error_set(&client->error, VGPU_ERROR_FAILED, "",
+                                 "no random numbers for the id of the image: %s",
+                                 strerrordesc_np(errno));
         image_read_driver(manifest->driver);
         if (!device_uuid)
                 return 0;
@@ -131,17 +136,40 @@ void image_describe_vgpu(const struct vgpu_instance *instance, struct image_mani
 
 /* Reports. */
 
-int image_report(struct vgpu_client *client, const char *directory,
-                 const struct image_manifest *manifest, const struct image_data_report *data,
-                 struct vgpu_image_report **ret_report)
+static char **free_paths(char **paths)
+{
+        for (char **path = paths; path && *path; path++)
+                free(*path);
+        free(paths);
+        return NULL;
+}
+
+static char **copy_paths(struct image_link *const *links, size_t n)
+{
+        char **paths = calloc(n + 1, sizeof(*paths)); /* the last is NULL */
+
+        for (size_t i = 0; paths && i < n; i++) {
+                paths[i] = strdup(links[i]->directory.path);
+                if (!paths[i])
+                        return free_paths(paths);
+        }
+        return paths;
+}
+
+static int make_report(struct vgpu_client *client, const char *directory,
+                       const struct image_manifest *manifest, const struct image_data_report *data,
+                       struct image_link *const *ancestors, size_t n_ancestors,
+                       struct vgpu_image_report **ret_report)
 {
         struct box *box = calloc(1, sizeof(*box));
         uint64_t criu_bytes = 0;
 
-        if (box)
+        if (box) {
                 box->directory = strdup(directory);
-        if (!box || !box->directory) {
-                free(box);
+                box->ancestors = copy_paths(ancestors, n_ancestors);
+        }
+        if (!box || !box->directory || !box->ancestors) {
+                (void)vgpu_image_report_free(box ? &box->report : NULL);
                 return error_set_no_memory(&client->error);
         }
         set_text(box->created, manifest->created);
@@ -167,9 +195,32 @@ int image_report(struct vgpu_client *client, const char *directory,
                 .has_io_uring = data->has_ring,
                 .has_direct_io = data->has_direct_io,
                 .data_seconds = data->seconds,
+                .ancestors = (const char *const *)box->ancestors,
+                .n_ancestors = n_ancestors,
+                .inherited_bytes = image_table_sum_inherited(&manifest->memory),
         };
         *ret_report = &box->report;
         return 0;
+}
+
+int image_report_dump(struct vgpu_client *client, const char *directory,
+                      const struct image_manifest *manifest, const struct image_data_report *data,
+                      const struct image_data_options *options,
+                      struct vgpu_image_report **ret_report)
+{
+        const struct image_chain *chain = options->parent ? &options->parent->chain : NULL;
+
+        return make_report(client, directory, manifest, data, chain ? chain->links : NULL,
+                           chain ? chain->n : 0, ret_report);
+}
+
+int image_report_chain(struct vgpu_client *client, const struct image_chain *chain,
+                       const struct image_data_report *data, struct vgpu_image_report **ret_report)
+{
+        const struct image_link *image = chain->links[0];
+
+        return make_report(client, image->directory.path, &image->manifest, data, chain->links + 1,
+                           chain->n - 1, ret_report);
 }
 
 struct vgpu_image_report *vgpu_image_report_free(struct vgpu_image_report *report)
@@ -179,11 +230,77 @@ struct vgpu_image_report *vgpu_image_report_free(struct vgpu_image_report *repor
         if (!box)
                 return NULL;
         free(box->directory);
+        (void)free_paths(box->ancestors);
         free(box);
         return NULL;
 }
 
+/* Comparing with a parent. */
+
+int image_comparison_new(struct image_comparison **ret_comparison, struct vgpu_client *client,
+                         const char *parent, struct image_data_options *data)
+{
+        struct image_comparison *comparison = calloc(1, sizeof(*comparison));
+        struct image_error error = { 0 };
+        int r;
+
+        if (!comparison)
+                return error_set_no_memory(&client->error);
+        if (parent) {
+                r = image_parent_open(&comparison->parent, parent, &error);
+                comparison->hashes.key = comparison->parent.hashes.key;
+                data->parent = &comparison->parent;
+        } else {
+                r = hash_key_make(&comparison->hashes.key);
+                if (r < 0)
+                        (void)image_fail_file(&error, r, "make", "a key for hashes");
+        }
+        if (r < 0) {
+                (void)image_comparison_free(comparison);
+                return image_set_error(client, &error);
+        }
+        data->hashes = &comparison->hashes;
+        *ret_comparison = comparison;
+        return 0;
+}
+
+struct image_comparison *image_comparison_free(struct image_comparison *comparison)
+{
+        if (!comparison)
+                return NULL;
+        image_parent_close(&comparison->parent);
+        image_hashes_deinit(&comparison->hashes);
+        free(comparison);
+        return NULL;
+}
+
+int image_check_parent(struct vgpu_client *client, const struct image_data_options *data,
+                       const struct vgpu_instance *instance)
+{
+        const struct image_link *link = data->parent ? data->parent->chain.links[0] : NULL;
+
+        if (!link || strcmp(link->manifest.vgpu.uuid, instance->uuid) == 0)
+                return 0;
+        return error_set(&client->error, VGPU_ERROR_FAILED,
+                         "name an image of this vGPU, or dump without --parent",
+                         "%s can be no parent: it is an image of vGPU %s (%s), not of %s (%s)",
+                         link->directory.path, link->manifest.vgpu.name, link->manifest.vgpu.uuid,
+                         instance->name, instance->uuid);
+}
+
 /* Dumping the memory of a vGPU. */
+
+static int write_hashes(const struct image_directory *directory,
+                        const struct image_data_options *options, struct image_manifest *manifest,
+                        struct image_error *error)
+{
+        int r = image_hashes_write(options->hashes, directory->fd, directory->partial,
+                                   &manifest->hashes_checksum, error);
+
+        manifest->has_hashes = r == 0;
+        return r == 0 && options->parent ? image_parent_describe(options->parent, manifest, error)
+                                         : r;
+}
 
 int image_write_memory(struct memory *memory, const struct image_directory *directory,
                        const struct image_data_options *options, struct image_manifest *manifest,
@@ -197,6 +314,8 @@ int image_write_memory(struct memory *memory, const struct image_directory *dire
         r = image_data_write(directory->fd, directory->partial, IMAGE_DATA_FILE, memory->pieces,
                              memory->n_pieces, options, &manifest->memory, ret_report, &error);
         manifest->has_memory = r == 0;
+        if (r == 0)
+                r = write_hashes(directory, options, manifest, &error);
         return r < 0 ? image_set_error(memory->client, &error) : 0;
 }
 
@@ -209,6 +328,8 @@ static int dump_into(struct vgpu_client *client, const char *name,
         struct memory memory;
         int r = vgpu_instance_lookup(client, name, &instance);
 
+        if (r == 0)
+                r = image_check_parent(client, options, instance);
         if (r == 0)
                 r = image_describe_origin(client, instance->device_uuid, manifest);
         if (r == 0)
@@ -223,33 +344,45 @@ static int dump_into(struct vgpu_client *client, const char *name,
         return r;
 }
 
-int vgpu_image_dump(struct vgpu_client *client, const char *name, const char *directory_path,
-                    const struct vgpu_image_options *options, struct vgpu_image_report **ret_report)
+static int dump_to(struct vgpu_client *client, const char *name, const char *path,
+                   const struct image_data_options *options, struct vgpu_image_report **ret_report)
 {
         struct image_manifest manifest = { .has_memory = false };
         struct image_data_report data = { 0 };
-        struct image_data_options data_options;
-        struct vgpu_image_options copy;
         struct image_directory directory;
         struct image_error error = { 0 };
         double start = image_now();
-        int r = image_begin(client, options, &copy, &data_options);
+        int r;
 
-        if (r < 0)
-                return r;
-        if (image_directory_begin(&directory, directory_path, &error) < 0)
+        if (image_directory_begin(&directory, path, &error) < 0)
                 return image_set_error(client, &error);
-        r = dump_into(client, name, &directory, &data_options, &manifest, &data);
+        r = dump_into(client, name, &directory, options, &manifest, &data);
         if (r < 0) {
                 image_directory_abandon(&directory);
         } else {
                 image_directory_close(&directory);
                 if (ret_report)
-                        r = image_report(client, directory_path, &manifest, &data, ret_report);
+                        r = image_report_dump(client, path, &manifest, &data, options, ret_report);
                 if (ret_report && r == 0)
                         (*ret_report)->seconds = image_now() - start;
         }
         image_manifest_deinit(&manifest);
+        return r;
+}
+
+int vgpu_image_dump(struct vgpu_client *client, const char *name, const char *directory,
+                    const struct vgpu_image_options *options, struct vgpu_image_report **ret_report)
+{
+        struct image_comparison *comparison = NULL;
+        struct image_data_options data_options;
+        struct vgpu_image_options copy;
+        int r = image_begin(client, options, &copy, &data_options);
+
+        if (r == 0)
+                r = image_comparison_new(&comparison, client, copy.parent, &data_options);
+        if (r == 0)
+                r = dump_to(client, name, directory, &data_options, ret_report);
+        (void)image_comparison_free(comparison);
         return r;
 }
 
@@ -301,25 +434,24 @@ static int check_fit(struct memory *memory, const struct image_manifest *image)
         return r;
 }
 
-static int load_from(struct vgpu_client *client, const char *name,
-                     const struct image_directory *directory, const struct image_manifest *manifest,
+static int load_from(struct vgpu_client *client, const char *name, const struct image_chain *chain,
                      const struct image_data_options *options, struct image_data_report *data)
 {
+        const struct image_link *image = chain->links[0];
         struct image_error error = { 0 };
         struct memory memory;
         int r;
 
-        if (!manifest->has_memory)
+        if (!image->manifest.has_memory)
                 return error_set(&client->error, VGPU_ERROR_FAILED,
                                  "make the process again, without naming a vGPU",
-                                 "%s has no memory of a vGPU in it", directory->path);
+                                 "%s has no memory of a vGPU in it", image->directory.path);
         r = memory_replace(&memory, client, name, NULL);
         if (r < 0)
                 return r;
-        r = check_fit(&memory, manifest);
+        r = check_fit(&memory, &image->manifest);
         if (r == 0 &&
-            image_data_read(directory->fd, directory->path, IMAGE_DATA_FILE, &manifest->memory,
-                            memory.pieces, memory.n_pieces, options, data, &error) < 0)
+            image_chain_read(chain, memory.pieces, memory.n_pieces, options, data, &error) < 0)
                 r = image_set_error(client, &error);
         if (r == 0)
                 r = memory_commit(&memory);
@@ -327,61 +459,57 @@ static int load_from(struct vgpu_client *client, const char *name,
         return r;
 }
 
-int vgpu_image_load(struct vgpu_client *client, const char *name, const char *directory_path,
+int vgpu_image_load(struct vgpu_client *client, const char *name, const char *directory,
                     const struct vgpu_image_options *options, struct vgpu_image_report **ret_report)
 {
-        struct image_manifest manifest = { .has_memory = false };
         struct image_data_report data = { 0 };
         struct image_data_options data_options;
         struct vgpu_image_options copy;
-        struct image_directory directory;
+        struct image_chain chain;
         struct image_error error = { 0 };
         double start = image_now();
         int r = image_begin(client, options, &copy, &data_options);
 
         if (r < 0)
                 return r;
-        if (image_directory_open(&directory, directory_path, &manifest, &error) < 0)
+        if (image_chain_open(&chain, directory, &error) < 0)
                 return image_set_error(client, &error);
-        r = load_from(client, name, &directory, &manifest, &data_options, &data);
-        image_directory_close(&directory);
+        r = load_from(client, name, &chain, &data_options, &data);
         if (r == 0 && ret_report)
-                r = image_report(client, directory_path, &manifest, &data, ret_report);
+                r = image_report_chain(client, &chain, &data, ret_report);
         if (r == 0 && ret_report)
                 (*ret_report)->seconds = image_now() - start;
-        image_manifest_deinit(&manifest);
+        image_chain_close(&chain);
         return r;
 }
 
 /* Checking. */
 
-int vgpu_image_check(struct vgpu_client *client, const char *directory_path,
+int vgpu_image_check(struct vgpu_client *client, const char *directory,
                      struct vgpu_image_report **ret_report)
 {
         const struct image_data_options options = { .threads = 0 };
-        struct image_manifest manifest = { .has_memory = false };
+        const struct image_link *image;
         struct image_data_report data = { 0 };
-        struct image_directory directory;
+        struct image_chain chain;
         struct image_error error = { 0 };
         double start = image_now();
         int r;
 
         error_clear(&client->error);
-        if (image_directory_open(&directory, directory_path, &manifest, &error) < 0)
+        if (image_chain_open(&chain, directory, &error) < 0)
                 return image_set_error(client, &error);
-        r = manifest.has_memory
-                    ? image_data_read(directory.fd, directory.path, IMAGE_DATA_FILE,
-                                      &manifest.memory, NULL, 0, &options, &data, &error)
-                    : 0;
-        if (r == 0 && manifest.has_criu)
-                r = image_directory_check_criu(&directory, &manifest, &error);
+        image = chain.links[0];
+        r = image->manifest.has_memory ? image_chain_read(&chain, NULL, 0, &options, &data, &error)
+                                       : 0;
+        if (r == 0 && image->manifest.has_criu)
+                r = image_directory_check_criu(&image->directory, &image->manifest, &error);
         if (r < 0)
                 r = image_set_error(client, &error);
         else if (ret_report)
-                r = image_report(client, directory_path, &manifest, &data, ret_report);
+                r = image_report_chain(client, &chain, &data, ret_report);
         if (r == 0 && ret_report)
                 (*ret_report)->seconds = image_now() - start;
-        image_directory_close(&directory);
-        image_manifest_deinit(&manifest);
+        image_chain_close(&chain);
         return r;
 }
