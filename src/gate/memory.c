@@ -222,6 +222,16 @@ static CUresult mapping_make_of_idle(struct mapping **ret_mapping, CUcontext con
         return any ? mapping_make(ret_mapping, context, device, size, physical) : result;
 }
 
+/* Would all that pools do not use be enough? What the device has we do not know. */
+static bool may_be_enough(CUdevice device, uint64_t size)
+{
+        uint64_t idle = pool_count_free();
+        struct quota_view quota;
+
+        quota_get(device, &quota);
+        return idle > 0 && (!quota.is_limited || size <= quota.left || size - quota.left <= idle);
+}
+
 /* So is what streams are about to free; all that before others leave for it. */
 static CUresult mapping_make_patiently(struct mapping **ret_mapping, CUcontext context,
                                        CUdevice device, uint64_t size, struct physical *physical)
@@ -231,7 +241,8 @@ static CUresult mapping_make_patiently(struct mapping **ret_mapping, CUcontext c
 
         do {
                 result = mapping_make_of_idle(ret_mapping, context, device, size, physical);
-                if (result == CUDA_ERROR_OUT_OF_MEMORY && pool_reclaim(true))
+                if (result == CUDA_ERROR_OUT_OF_MEMORY && may_be_enough(device, size) &&
+                    pool_reclaim(true))
                         result = mapping_make(ret_mapping, context, device, size, physical);
         } while (result == CUDA_ERROR_OUT_OF_MEMORY && quota_wait_for_room(&want));
         quota_end_wait(&want);

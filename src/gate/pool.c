@@ -44,7 +44,7 @@ static struct {
         struct hash allocations;
         struct pool *first;
         struct stock_mark *unused_marks;
-        uint64_t n_marks;
+        _Atomic uint64_t n_moments; /* before and behind each mark */
         _Atomic bool is_used;
 } pools = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -264,9 +264,11 @@ static CUresult mark_record(struct stock_mark **ret_mark, CUcontext context,
 
         if (result != CUDA_SUCCESS)
                 return result;
+        (*ret_mark)->begin = atomic_fetch_add(&pools.n_moments, 1);
         result = stream->is_per_thread
                          ? DRIVER(cuEventRecord_ptsz)((*ret_mark)->event, stream->handle)
                          : DRIVER(cuEventRecord)((*ret_mark)->event, stream->handle);
+        (*ret_mark)->end = atomic_fetch_add(&pools.n_moments, 1);
         if (result != CUDA_SUCCESS) {
                 mark_drop(*ret_mark);
                 *ret_mark = NULL;
@@ -443,6 +445,19 @@ static bool look_at_all_locked(void)
         any = look_at_all();
         pthread_mutex_unlock(&pools.lock);
         return any;
+}
+
+uint64_t pool_count_free(void)
+{
+        uint64_t bytes = 0;
+
+        if (!atomic_load(&pools.is_used))
+                return 0;
+        pthread_mutex_lock(&pools.lock);
+        for (const struct pool *pool = pools.first; pool; pool = pool->next)
+                bytes += pool->stock.reserved - pool->stock.used;
+        pthread_mutex_unlock(&pools.lock);
+        return bytes;
 }
 
 bool pool_reclaim(bool is_patient)
@@ -632,21 +647,31 @@ static void stop_free(struct stock_range *range)
         pthread_mutex_unlock(&pools.lock);
 }
 
+/* Of some streams no event can be had that we could use (those of green contexts, say). */
+static CUresult wait_instead(CUresult result, const struct pool_stream *stream)
+{
+        if ((result != CUDA_ERROR_INVALID_HANDLE && result != CUDA_ERROR_INVALID_CONTEXT) ||
+            !is_named(stream) || !is_stream(stream) || capture_is_active())
+                return result;
+        return DRIVER(cuStreamSynchronize)(stream->handle);
+}
+
 static CUresult free_in_order(struct stock_range *range, const struct pool_stream *stream)
 {
         struct stock_mark *mark;
         CUresult result = mark_make(&mark, stream);
 
+        if (result != CUDA_SUCCESS)
+                result = wait_instead(result, stream);
         if (result != CUDA_SUCCESS) {
                 stop_free(range);
                 return result;
         }
-        mark->key = key_of_stream(stream);
-        pthread_mutex_lock(&pools.lock);
-        mark->number = ++pools.n_marks;
-        pthread_mutex_unlock(&pools.lock);
+        if (mark)
+                mark->key = key_of_stream(stream);
         give_back(range, mark);
-        mark_drop(mark);
+        if (mark)
+                mark_drop(mark);
         return CUDA_SUCCESS;
 }
 

@@ -65,6 +65,9 @@ void pool_give_back(void);
  */
 bool pool_reclaim(bool is_patient);
 
+/* pool_count_free() - count the bytes that pool_reclaim() can give back at most. */
+uint64_t pool_count_free(void);
+
 /* Streams that are about to end: their handle may soon be another one's. */
 void pool_drop_stream(const void *stream);
 

@@ -240,6 +240,12 @@ struct stock_range *stock_add(struct stock *stock, struct mapping *mapping, CUde
         return range;
 }
 
+/* For certain, whatever threads did at the same time. */
+static bool is_earlier(const struct stock_mark *a, const struct stock_mark *b)
+{
+        return a->end < b->begin;
+}
+
 /* May two free neighbours be one? */
 static bool go_together(const struct stock_range *a, const struct stock_range *b)
 {
@@ -247,7 +253,9 @@ static bool go_together(const struct stock_range *a, const struct stock_range *b
                 return false;
         if (!a->mark || !b->mark)
                 return !a->mark && !b->mark;
-        return a->mark == b->mark || is_same(&a->mark->key, &b->mark->key);
+        return a->mark == b->mark ||
+               (is_same(&a->mark->key, &b->mark->key) &&
+                (is_earlier(a->mark, b->mark) || is_earlier(b->mark, a->mark)));
 }
 
 /* @left takes in @right; both are out of the lists. The later mark is behind the earlier one. */
@@ -255,7 +263,7 @@ static struct stock_range *join(struct stock_range *left, struct stock_range *ri
 {
         struct stock_mark *late = left->mark, *early = right->mark;
 
-        if (late && early->number > late->number) {
+        if (late && is_earlier(late, early)) {
                 late = right->mark;
                 early = left->mark;
         }

@@ -9,7 +9,8 @@
  * A range that was freed in the order of a stream has a mark: an event of that stream, behind which
  * nobody uses the range. Allocations of the same stream may have it at once; those of others when the mark
  * is done, or when they wait for it themselves. Neighbours are put together when the same stream freed
- * them, for its later mark stands for both, or when their marks are done.
+ * them, for its later mark stands for both, or when their marks are done. Which is the later one is not known
+ * of two that threads recorded at the same time.
  *
  * Small allocations share chunks of the driver's granularity; a large one gets a chunk of its own size,
  * and later ones may share it. Memory goes back to the driver by whole chunks.
@@ -42,7 +43,7 @@ struct stock_mark {
         struct stock_mark *next;  /* of those that nobody uses, in: */
         struct stock_mark **home; /* where it goes then */
         struct stock_key key;
-        uint64_t number; /* of a stream the later one has the larger */
+        uint64_t begin, end; /* it was recorded between these moments */
         uint32_t n_users;
         bool is_done;
         CUcontext context; /* of the event */

@@ -384,6 +384,26 @@ FAKE_TEST(test_memory_may_be_freed_while_another_stream_is_captured)
         check(movable() == 0);
 }
 
+FAKE_TEST(test_memory_may_be_freed_in_a_stream_of_another_context)
+{
+        CUcontext context, second;
+        CUdeviceptr pointer;
+        CUstream stream;
+
+        page = fake_guest_start(GIB);
+        stream = new_stream();
+        check(cuCtxGetCurrent(&context) == CUDA_SUCCESS);
+        check(cuCtxCreate_v2(&second, 0, 0) == CUDA_SUCCESS);
+        pointer = allocate(3 * MIB, NULL);
+        hold_stream(stream);
+        release(pointer, stream);
+        check(cuCtxSynchronize() == CUDA_SUCCESS);
+        check(movable() == 4 * MIB);
+        check(cuCtxSetCurrent(context) == CUDA_SUCCESS);
+        let_go(stream);
+        check(movable() == 0);
+}
+
 FAKE_TEST(test_memory_of_pools_ends_with_the_last_context)
 {
         CUcontext context, second;
@@ -444,6 +464,7 @@ int main(void)
                 cmocka_unit_test(test_what_can_be_exported_is_left_to_the_driver),
                 cmocka_unit_test(test_a_variable_leaves_all_pools_to_the_driver),
                 cmocka_unit_test(test_memory_may_be_freed_while_another_stream_is_captured),
+                cmocka_unit_test(test_memory_may_be_freed_in_a_stream_of_another_context),
                 cmocka_unit_test(test_memory_of_pools_ends_with_the_last_context),
                 cmocka_unit_test(test_a_failing_driver_call_leaves_nothing_behind),
         };

@@ -7,7 +7,7 @@
 
 static struct stock stock;
 static struct stock_mark *unused_marks;
-static uint64_t next_number;
+static uint64_t next_moment;
 static CUdeviceptr next_address;
 
 /* Streams are told apart by their handles only. */
@@ -23,9 +23,9 @@ static struct stock_mark *mark(int stream)
         struct stock_mark *mark = calloc(1, sizeof(*mark));
 
         assert_non_null(mark);
-        *mark = (struct stock_mark){
-                .home = &unused_marks, .key = key(stream), .number = ++next_number, .n_users = 1
-        };
+        *mark = (struct stock_mark){ .home = &unused_marks, .key = key(stream), .n_users = 1 };
+        mark->begin = ++next_moment;
+        mark->end = ++next_moment;
         return mark;
 }
 
@@ -152,6 +152,26 @@ static void test_neighbours_that_one_stream_has_freed_become_one(void **state)
         whole = take_in(1, 8 * MIB, STOCK_AT_ONCE);
         assert_non_null(whole);
         assert_int_equal(whole->size, 8 * MIB);
+}
+
+static void test_neighbours_that_two_threads_have_freed_at_the_same_time_stay_two(void **state)
+{
+        struct stock_range *all = add(8 * MIB), *half[2];
+        struct stock_mark *freed[2] = { mark(1), mark(1) };
+
+        (void)state;
+        freed[0]->end = freed[1]->begin; /* any of them may be the later one */
+        free_in(1, all);
+        half[0] = take_in(1, 4 * MIB, STOCK_AT_ONCE);
+        half[1] = take_in(1, 4 * MIB, STOCK_AT_ONCE);
+        for (int i = 0; i < 2; i++) {
+                stock_give_back(&stock, half[i], freed[i]);
+                stock_mark_drop(freed[i]);
+        }
+        assert_null(take_in(1, 8 * MIB, STOCK_AFTER_OTHERS));
+        freed[0]->is_done = freed[1]->is_done = true;
+        stock_settle(&stock);
+        assert_non_null(take_in(1, 8 * MIB, STOCK_AT_ONCE));
 }
 
 static void test_neighbours_of_two_streams_become_one_when_both_are_done(void **state)
@@ -309,6 +329,7 @@ int main(void)
                 TEST(test_who_takes_what_another_has_freed_is_told_what_to_wait_for),
                 TEST(test_a_stream_that_is_no_more_has_nothing_at_once),
                 TEST(test_neighbours_that_one_stream_has_freed_become_one),
+                TEST(test_neighbours_that_two_threads_have_freed_at_the_same_time_stay_two),
                 TEST(test_neighbours_of_two_streams_become_one_when_both_are_done),
                 TEST(test_a_chunk_leaves_when_all_of_it_is_free_and_done),
                 TEST(test_small_and_large_ones_do_not_mix_and_little_is_wasted),

@@ -70,10 +70,11 @@ static void own(void)
         CUdeviceptr pointer, small;
         CUmemPoolProps props;
         CUmemoryPool pool, current = NULL;
+        CUcontext context;
         CUstream stream;
         int off = 0;
 
-        compare_start();
+        context = compare_start();
         must(DRIVER(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING));
         memset(&props, 0, sizeof(props));
         props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -111,7 +112,9 @@ static void own(void)
         must(DRIVER(cuDeviceGetDefaultMemPool)(&pool, 0));
         SAY("the default one is current: %d", current == pool);
         CALL(cuStreamSynchronize_ptsz, "the thread's", NULL);
+        CALL(cuEventSynchronize, "none", NULL);
         CALL(cuCtxSynchronize, "all");
+        CALL(cuCtxSynchronize_v2, "all", context);
 }
 
 static void shared(void)
