@@ -33,6 +33,12 @@
 /* So much of the time is lost at most to vGPUs that come and go, whatever their programs do. */
 #define SWAP_PERCENT 10
 
+/*
+ * A twelfth of a PCIe 5 bus: neighbours notice nothing, and 10 % of 32 GiB have followed within a second. The
+ * slowest bus that we know carries three times as much.
+ */
+#define REFRESH_RATE (4 * GIB)
+
 enum {
         OPTION_SIMULATE = 256,
         OPTION_SCENARIO,
@@ -41,6 +47,7 @@ enum {
         OPTION_DRIVER,
         OPTION_POOL_LIMIT,
         OPTION_CLEAN_COPIES,
+        OPTION_REFRESH,
         OPTION_SLAB_SIZE,
         OPTION_SPILL,
         OPTION_SPILL_LIMIT,
@@ -86,6 +93,9 @@ static const struct {
         { "clean-copies", "HOW",
           "what the pool has of resumed vGPUs: keep (default), verify (each byte) or off",
           OPTION_CLEAN_COPIES },
+        { "refresh", "RATE",
+          "how fast, in bytes a second, they follow idle vGPUs at most (default: 4G; 0: not)",
+          OPTION_REFRESH },
         { "slab-size", "SIZE", "size of the pool's pieces, a multiple of 2M (default: 256M)",
           OPTION_SLAB_SIZE },
         { "spill", "DIR",
@@ -249,6 +259,17 @@ static bool set_clean_copies(struct options *options, const struct configuration
         return bad(place, value, "keep, verify or off");
 }
 
+static bool set_refresh(struct options *options, const struct configuration_place *place,
+                        const char *value)
+{
+        uint64_t rate;
+
+        if (size_parse(&rate, value) < 0 || (rate > 0 && rate < MIB))
+                return bad(place, value, "a size such as 4G, 1M at least, or 0");
+        options->refresh_rate = rate;
+        return true;
+}
+
 static bool set_log_level(struct options *options, const struct configuration_place *place,
                           const char *value)
 {
@@ -350,6 +371,8 @@ static bool set_option(struct options *options, const struct configuration_place
                 return set_size(&options->pool_limit, place, argument);
         case OPTION_CLEAN_COPIES:
                 return set_clean_copies(options, place, argument);
+        case OPTION_REFRESH:
+                return set_refresh(options, place, argument);
         case OPTION_SLAB_SIZE:
                 return set_slab_size(options, place, argument);
         case OPTION_SPILL:
@@ -404,6 +427,7 @@ static enum options_verdict set_defaults(struct options *options)
                                      .log_level = LOG_LEVEL_INFO,
                                      .keep_usage_days = KEEP_USAGE_DAYS,
                                      .user_vgpus = USER_VGPUS,
+                                     .refresh_rate = REFRESH_RATE,
                                      .swap_percent = SWAP_PERCENT };
         if (paths_run(run) < 0 || make_absolute(options->run_directory, run) < 0 ||
             paths_state(state) < 0 || make_absolute(options->state_directory, state) < 0 ||

@@ -55,6 +55,8 @@ struct options {
         uint64_t cdi_new;   /* bytes, at most, of a vGPU that a container has made; 0: none is */
         uint32_t cdi_new_share; /* percent, at most, of its device's time */
         enum options_clean_copies clean_copies;
+        uint64_t
+                refresh_rate; /* bytes a second, at most, for copies of idle vGPUs; 0: none are refreshed */
         bool has_gate_turns; /* turns are taken at the gate, not in hardware */
         enum log_level log_level;
         bool is_log_json;

@@ -64,6 +64,7 @@ bool reload_options(struct options *options)
         options->user_frame_buffer = fresh.user_frame_buffer;
         options->swap_percent = fresh.swap_percent;
         options->clean_copies = fresh.clean_copies;
+        options->refresh_rate = fresh.refresh_rate;
         options->log_level = fresh.log_level;
         options->is_log_json = fresh.is_log_json;
         log_init(options->log_level, options->is_log_json);

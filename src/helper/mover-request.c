@@ -166,7 +166,9 @@ static bool is_whole(const struct mover_job *job)
 
         if (job->n_memories > UINT32_MAX || job->n_segments > UINT32_MAX ||
             job->n_hashes > UINT32_MAX || (job->n_hashes > 0 && job->kind != MOVER_OUT) ||
-            (job->n_hashes > 0) != (job->hashes != NULL) || (job->passed && job->kind != MOVER_OUT))
+            (job->n_hashes > 0) != (job->hashes != NULL) ||
+            (job->passed && job->kind != MOVER_OUT) ||
+            (job->rate > 0 && (job->n_hashes == 0 || job->must_verify || job->passed)))
                 return false;
         if (job->kind == MOVER_PEER)
                 return has_source && strlen(job->source_uuid) < MOVER_UUID_MAX &&
@@ -185,7 +187,9 @@ static int send_begin(struct mover *mover, const struct open_job *open, const st
                                            .n_hashes = (uint32_t)job->n_hashes,
                                            .flags = job->must_verify ? MOVER_JOB_VERIFY
                                                     : job->passed    ? MOVER_JOB_HAND_OVER
-                                                                     : 0 };
+                                                    : job->rate > 0  ? MOVER_JOB_REFRESH
+                                                                     : 0,
+                                           .rate = job->rate };
         int r;
 
         if (job->source_uuid)
@@ -260,6 +264,15 @@ int mover_job_run(struct mover *mover, uint32_t id, const uint64_t *sizes, const
                 return r;
         return mover_request(mover, &message, sizeof(message), NULL, 0,
                              (struct pending){ .done = done, .userdata = userdata });
+}
+
+int mover_job_stop(struct mover *mover, uint32_t id)
+{
+        struct mover_header message = mover_make_header(MOVER_JOB_STOP, 0, id);
+
+        if (!*mover_find_job(mover, id))
+                return mover->socket < 0 ? -ECONNRESET : -EINVAL;
+        return mover_send(mover, &message, sizeof(message), NULL, 0);
 }
 
 int mover_job_end(struct mover *mover, uint32_t id, mover_done_fn done, void *userdata)

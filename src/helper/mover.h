@@ -120,7 +120,8 @@ struct mover_job {
         const char *source_uuid;   /* PEER: "GPU-..." of the memory to copy from */
         struct hash_value *hashes; /* OUT: of the slabs' contents; or NULL: nothing is hashed */
         size_t n_hashes;
-        bool must_verify;             /* OUT with hashes */
+        bool must_verify; /* OUT with hashes */
+        uint32_t rate; /* OUT with hashes, without the one before: a refresh, MiB a second; or 0 */
         const uint64_t *source_sizes; /* PEER: n_memories */
         const int *source_fds;        /* PEER: n_memories */
         mover_progress_fn progress;   /* of staging and of the run; or NULL */
@@ -149,6 +150,12 @@ int mover_job_stage(struct mover *mover, uint32_t id, uint64_t limit);
  */
 int mover_job_run(struct mover *mover, uint32_t id, const uint64_t *sizes, const int *fds,
                   mover_done_fn done, void *userdata);
+
+/*
+ * mover_job_stop() - of a refresh: what it has copied stays copied, and @hashes say what that is; its run
+ * is done then, unless it was before.
+ */
+int mover_job_stop(struct mover *mover, uint32_t id);
 
 /*
  * mover_job_end() - needed for every job that has begun, also after a failure; ends it in any

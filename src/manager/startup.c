@@ -45,6 +45,7 @@
 #include "manager/model/spilling.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/refresh.h"
 #include "manager/publish/publisher.h"
 #include "manager/publish/virtual.h"
 #include "manager/residency/residency.h"
@@ -290,6 +291,7 @@ static int load(struct manager *manager, struct failure *failure)
                 r = spilling_open(manager, failure);
         schedule_subscribe(manager);
         operation_subscribe(manager);
+        refresh_subscribe(manager);
         if (r == 0)
                 r = residency_new(&manager->residency, manager);
         if (r == 0)

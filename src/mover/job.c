@@ -4,12 +4,20 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/packet.h"
 #include "mover/driver.h"
 
+#define NS_PER_SECOND 1000000000u
+
 DEFINE_CLEANUP(struct job *, job_unref);
+
+static bool is_one_flag(uint32_t flags)
+{
+        return flags < 2 * MOVER_JOB_REFRESH && (flags & (flags - 1)) == 0;
+}
 
 static bool is_sane(const struct mover_job_begin *begin)
 {
@@ -18,8 +26,9 @@ static bool is_sane(const struct mover_job_begin *begin)
                begin->n_hashes <= JOB_HASHES_MAX &&
                (begin->kind == MOVER_OUT || begin->n_hashes == 0) &&
                (begin->kind != MOVER_PEER || begin->n_segments == 0) &&
-               (begin->flags == 0 || begin->kind == MOVER_OUT) &&
-               begin->flags != (MOVER_JOB_VERIFY | MOVER_JOB_HAND_OVER) &&
+               (begin->flags == 0 || begin->kind == MOVER_OUT) && is_one_flag(begin->flags) &&
+               (begin->flags == MOVER_JOB_REFRESH) == (begin->rate > 0) &&
+               (begin->rate == 0 || begin->n_hashes > 0) &&
                memchr(begin->source_uuid, '\0', sizeof(begin->source_uuid));
 }
 
@@ -61,6 +70,7 @@ int job_new(struct job **ret_job, const struct mover_job_begin *begin, struct sl
         job->n_hashes_max = begin->n_hashes;
         job->must_verify = begin->flags & MOVER_JOB_VERIFY;
         job->hands_over = begin->flags & MOVER_JOB_HAND_OVER;
+        job->rate = begin->rate;
         memcpy(job->source_uuid, begin->source_uuid, sizeof(job->source_uuid));
 
         job->segments = calloc(begin->n_segments + 1, sizeof(*job->segments));
@@ -203,10 +213,31 @@ void job_stop_staging(struct job *job)
         pthread_mutex_unlock(&job->lock);
 }
 
+void job_stop(struct job *job)
+{
+        pthread_mutex_lock(&job->lock);
+        job->must_stop = true;
+        pthread_cond_broadcast(&job->changed);
+        pthread_mutex_unlock(&job->lock);
+}
+
+void job_rest(struct job *job, uint64_t until_ns)
+{
+        const struct timespec until = { .tv_sec = (time_t)(until_ns / NS_PER_SECOND),
+                                        .tv_nsec = (long)(until_ns % NS_PER_SECOND) };
+        int r = 0;
+
+        pthread_mutex_lock(&job->lock);
+        while (!job->must_stop && r == 0)
+                r = pthread_cond_clockwait(&job->changed, &job->lock, CLOCK_MONOTONIC, &until);
+        pthread_mutex_unlock(&job->lock);
+}
+
 void job_end(struct job *job)
 {
         pthread_mutex_lock(&job->lock);
-        job->is_cancelled = job->stop_staging = true;
+        job->is_cancelled = job->must_stop = job->stop_staging = true;
+        pthread_cond_broadcast(&job->changed);
         while (job->stage == JOB_RUNNING || job->run == JOB_RUNNING)
                 pthread_cond_wait(&job->changed, &job->lock);
         pthread_mutex_unlock(&job->lock);

@@ -61,6 +61,7 @@ struct job {
         size_t n_hashes, n_hashes_max;
         struct hash_value *hashes; /* of what the slabs have */
         bool must_verify, hands_over;
+        uint32_t rate; /* REFRESH: MiB a second; 0: it is none */
 
         pthread_mutex_t lock;
         pthread_cond_t changed;
@@ -68,6 +69,7 @@ struct job {
         enum job_phase stage, run;
         atomic_bool stop_staging;
         atomic_bool is_cancelled;
+        atomic_bool must_stop; /* REFRESH: or it is cancelled */
 
         /* Of the one task that works: staging, then the run, then the end. */
         struct slabs *slabs;
@@ -105,6 +107,12 @@ void job_leave(struct job *job, enum job_phase *phase);
 
 /* job_stop_staging() - returns when staging has stopped, or will never begin. */
 void job_stop_staging(struct job *job);
+
+/* job_stop() - JOB_STOP. */
+void job_stop(struct job *job);
+
+/* job_rest() - wait until @until_ns (CLOCK_MONOTONIC), or less if the job is to stop. */
+void job_rest(struct job *job, uint64_t until_ns);
 
 /* job_end() - cancel what works on it, wait for that, and drop all that it holds of the device. */
 void job_end(struct job *job);

@@ -299,6 +299,16 @@ static int start_job(struct mover *mover, struct request *request)
         return 0;
 }
 
+static int stop_job(struct mover *mover, struct request *request)
+{
+        struct job *job = *find_job(mover, request);
+
+        if (!job)
+                return -EPROTO;
+        job_stop(job);
+        return 0;
+}
+
 static int end_job(struct mover *mover, struct request *request)
 {
         struct job **place = find_job(mover, request);
@@ -341,6 +351,7 @@ static const struct operation {
                               .run = run_job_stage, .lane = LANE_STAGE, .is_silent = true },
         [MOVER_JOB_RUN] = { "job-run", sizeof(struct mover_header), .begin = start_job,
                             .run = run_job, .lane = LANE_COPY },
+        [MOVER_JOB_STOP] = { "job-stop", sizeof(struct mover_header), .begin = stop_job },
         [MOVER_JOB_END] = { "job-end", sizeof(struct mover_header), .begin = end_job,
                             .run = run_job_end },
         [MOVER_HOLD] = { "hold", sizeof(struct mover_hold), .run = run_hold },

@@ -23,6 +23,7 @@
 #include "mover/copy.h"
 #include "mover/difference.h"
 #include "mover/driver.h"
+#include "mover/trickle.h"
 
 /* Often enough for a person's eyes. */
 #define PROGRESS_INTERVAL_NS 20000000u
@@ -622,6 +623,91 @@ static int copy_changed(struct transfer *transfer)
         return r;
 }
 
+/* Refreshing: what has changed is copied beside other work, as far as that comes. */
+
+/* How much of each block was copied, if the first @n_copied bytes of the parts were. */
+static int count_copied(const struct transfer *transfer, uint64_t n_copied, uint32_t **ret_counts)
+{
+        CLEANUP(freep) uint32_t *counts = calloc(transfer->job->n_hashes, sizeof(*counts));
+
+        if (!counts)
+                return -ENOMEM;
+        for (size_t i = 0; i < transfer->n_parts && n_copied > 0; i++) {
+                const struct copy_part *part = &transfer->parts[i];
+                uint64_t offset = part->device - transfer->job->target_mapping.base;
+                uint64_t rest = min(part->length, n_copied);
+
+                n_copied -= rest;
+                while (rest > 0) {
+                        uint64_t n = min(rest, HASH_BLOCK - offset % HASH_BLOCK);
+
+                        counts[offset / HASH_BLOCK] += (uint32_t)n;
+                        offset += n;
+                        rest -= n;
+                }
+        }
+        *ret_counts = TAKE(counts);
+        return 0;
+}
+
+/* What the slabs have now. Of what was not reached they have what they had. */
+static int note_copied(struct transfer *transfer, uint64_t n_copied)
+{
+        CLEANUP(freep) uint32_t *counts = NULL;
+        struct job *job = transfer->job;
+        int r = count_copied(transfer, n_copied, &counts);
+
+        for (size_t i = 0; i < job->n_hashes && r == 0; i++)
+                if (counts[i] == HASH_BLOCK)
+                        job->hashes[i] = transfer->difference.hashing.values[i];
+                else if (counts[i] > 0)
+                        job->hashes[i] = HASH_UNKNOWN;
+        return r;
+}
+
+static int refresh_found(struct transfer *transfer)
+{
+        struct mover_done *done = transfer->done;
+        struct job *job = transfer->job;
+        uint64_t n_copied = 0;
+        int r = plan_rest(transfer);
+
+        if (r == 0)
+                r = driver_fault_point(done, "mover.refreshing");
+        done->is_torn = r == 0;
+        if (r == 0)
+                r = trickle_run(transfer->parts, transfer->n_parts, job, &n_copied, done);
+        if (r == 0 && job->is_cancelled)
+                r = -ECANCELED;
+        if (r == 0)
+                r = note_copied(transfer, n_copied);
+        if (r == 0)
+                answer_hashes(transfer->request, job->hashes, job->n_hashes);
+        done->unchanged = transfer->difference.n_unchanged * HASH_BLOCK;
+        done->bytes = done->unchanged + n_copied;
+        return r;
+}
+
+static int refresh(struct transfer *transfer)
+{
+        struct difference *difference = &transfer->difference;
+        int r;
+
+        difference_begin(difference, transfer->job, transfer->device);
+        difference_find(difference);
+        difference_wait(difference); /* where no block was known */
+        r = difference->error;
+        if (r < 0) {
+                *transfer->done = difference->failure;
+                log_no_hashes(difference);
+        }
+        transfer->done->hash_ns = difference->wait_ns;
+        if (r == 0)
+                r = refresh_found(transfer);
+        difference_deinit(difference);
+        return r;
+}
+
 static int copy_everything(struct transfer *transfer)
 {
         struct job *job = transfer->job;
@@ -648,6 +734,11 @@ static int copy_everything(struct transfer *transfer)
         return r;
 }
 
+static int copy_out(struct transfer *transfer)
+{
+        return transfer->job->rate > 0 ? refresh(transfer) : copy_changed(transfer);
+}
+
 static int run_transfer(struct transfer *transfer)
 {
         struct mover_done *done = transfer->done;
@@ -658,12 +749,12 @@ static int run_transfer(struct transfer *transfer)
         r = prepare(transfer);
         prepared = clock_now(CLOCK_MONOTONIC);
         if (r == 0)
-                r = job->kind == MOVER_OUT ? copy_changed(transfer) : copy_everything(transfer);
+                r = job->kind == MOVER_OUT ? copy_out(transfer) : copy_everything(transfer);
         done->prepare_ns = prepared - start;
         done->copy_ns = job->stage_ns + clock_now(CLOCK_MONOTONIC) - prepared;
-        if (r == 0)
+        if (r == 0 && job->rate == 0)
                 done->bytes = job->n_bytes;
-        else
+        if (r < 0)
                 job_release(job);
         return r;
 }

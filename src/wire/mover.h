@@ -24,6 +24,7 @@
  *   JOB_MEMORY* job, sizes, fds           -> (nothing) OUT: memory to copy from, IN, PEER: the
  *                                                      guest's new memory to copy to, in order
  *   JOB_RUN     job                       -> PROGRESS*, PASSED*, HASHES*, DONE
+ *   JOB_STOP    job                       -> (nothing) REFRESH: the run ends where it is
  *   JOB_END     job                       -> DONE      drop the mover's hold on the memory
  *   HOLD        pid, bytes                -> DONE      have that much memory of the device in hand,
  *                                                      so that nobody takes what the restore of the
@@ -47,6 +48,12 @@
  * An OUT job with HAND_OVER lets go of memory as soon as the slabs have it: PASSED tells how many memories,
  * from the first on, the mover holds no more. It may tell none; what is left it holds until JOB_END.
  *
+ * An OUT job with REFRESH copies what has changed, in small pieces and @rate MiB a second at most, until
+ * it is through or stopped. HASHES tells what the slabs have then: that of the new contents for a block that
+ * was copied, the former one for a block that was not reached, HASH_UNKNOWN for one that was copied in part.
+ * DONE's bytes are those that the slabs have as the device has them. Without hashes it fails and copies nothing.
+ * Also where the copy fails is_torn says whether anything may have been written.
+ *
  * A restore that runs out of memory loses the process for ever (measured on driver 580), so it is
  * not begun before the mover has @bytes of memory in hand, which it frees right before the call;
  * and a checkpoint leaves the mover with as much of what it has freed, for the way back.
@@ -64,7 +71,7 @@
 #include "hash/hash.h"
 
 #define MOVER_WIRE_MAGIC   0x45564f4du /* "MOVE" */
-#define MOVER_WIRE_VERSION 5u
+#define MOVER_WIRE_VERSION 6u
 #define MOVER_SOCKET       3
 
 enum mover_message {
@@ -84,6 +91,7 @@ enum mover_message {
         MOVER_HOLD,
         MOVER_KEY,
         MOVER_JOB_HASHES,
+        MOVER_JOB_STOP,
 
         MOVER_INFO_IS = 64,
         MOVER_PROGRESS,
@@ -124,6 +132,7 @@ enum mover_job_kind {
 enum mover_job_flag {
         MOVER_JOB_VERIFY = 1 << 0,    /* compare byte by byte what the hashes say is in the slabs */
         MOVER_JOB_HAND_OVER = 1 << 1, /* OUT, without VERIFY: let go of what the slabs have */
+        MOVER_JOB_REFRESH = 1 << 2,   /* OUT with hashes, and neither of these: see above */
 };
 
 struct mover_job_begin {
@@ -131,9 +140,9 @@ struct mover_job_begin {
         uint32_t kind;       /* enum mover_job_kind */
         uint32_t n_memories; /* how many JOB_MEMORY entries will come */
         uint32_t n_segments;
-        uint32_t n_hashes; /* OUT: of all blocks; 0: copy everything, and hash nothing */
-        uint32_t flags;    /* enum mover_job_flag */
-        uint32_t reserved;
+        uint32_t n_hashes;    /* OUT: of all blocks; 0: copy everything, and hash nothing */
+        uint32_t flags;       /* enum mover_job_flag */
+        uint32_t rate;        /* REFRESH: MiB a second; else 0 */
         char source_uuid[48]; /* PEER: the device that the given memory is on */
 };
 
@@ -237,7 +246,8 @@ struct mover_done {
         uint64_t wrong; /* JOB_RUN with VERIFY: bytes of blocks that the hashes were wrong about */
         uint64_t hash_ns;   /* JOB_RUN: what waited for the hashes */
         int32_t hash_error; /* JOB_RUN: why there are no HASHES; 0: there are, or none were wanted */
-        uint32_t reserved;
+        uint32_t
+                is_torn; /* REFRESH, failed: 1: slabs may have something else than their hashes say */
         uint64_t prepare_ns;    /* JOB_RUN: import or create, and map */
         uint64_t copy_ns;       /* JOB_RUN: from the first to the last byte */
         uint64_t lock_ns;       /* CHECKPOINT: lock, or unlock */

@@ -383,6 +383,136 @@ static void test_what_is_compared_is_not_let_go(void **state)
         memories_free(&data.memories);
 }
 
+/* Refreshing: beside other work, and as far as that comes. */
+
+/* What each block of the slabs is, as its hash says it. Returns how many say nothing. */
+static size_t check_told(struct data *data, struct fixture *fixture)
+{
+        CLEANUP(freep) unsigned char *bytes = read_slabs(data, fixture, false);
+        const struct hash_value unknown = HASH_UNKNOWN;
+        size_t n_unknown = 0;
+
+        for (size_t i = 0; i < N_BLOCKS; i++) {
+                const struct hash_value value = hash_block(&key, bytes + i * HASH_BLOCK);
+                bool is_unknown = hash_is_equal(&data->hashes[i], &unknown);
+
+                n_unknown += is_unknown;
+                assert_true(is_unknown || hash_is_equal(&value, &data->hashes[i]));
+        }
+        return n_unknown;
+}
+
+static void change_all(struct data *data)
+{
+        for (size_t i = 0; i < N_BLOCKS; i++)
+                write_byte(data, i * HASH_BLOCK + i);
+}
+
+static void test_a_refresh_copies_what_has_changed(void **state)
+{
+        struct fixture *fixture = *state;
+        struct data data;
+
+        start_mover(fixture, 0);
+        begin(&data, fixture);
+        copy_out(&data, fixture, 0);
+        data.out.rate = 1000;
+        write_byte(&data, 0);
+        write_byte(&data, TOTAL - 1);
+        copy_out(&data, fixture, TOTAL - 2 * HASH_BLOCK);
+        assert_hashes(&data);
+        assert_slabs(&data, fixture);
+        copy_out(&data, fixture, TOTAL);
+        memories_free(&data.memories);
+}
+
+/* It stops where it is, at once or a little later, and says what is in the slabs then. */
+static void test_a_refresh_can_be_stopped(void **state)
+{
+        struct fixture *fixture = *state;
+        struct data data;
+
+        start_mover(fixture, 0);
+        begin(&data, fixture);
+        copy_out(&data, fixture, 0);
+        data.out.rate = 100;
+        for (unsigned int i = 0; i < 6; i++) {
+                uint32_t id;
+
+                change_all(&data);
+                assert_int_equal(mover_job_begin(fixture->mover, &id, &data.out), 0);
+                assert_int_equal(mover_job_run(fixture->mover, id, data.memories.sizes,
+                                               data.memories.fds, on_done, fixture),
+                                 0);
+                usleep(40000 * i);
+                assert_int_equal(mover_job_stop(fixture->mover, id), 0);
+                assert_int_equal(perform(fixture, 0), 0);
+                assert_true(fixture->done.bytes < TOTAL || i > 0); /* it changes to and fro */
+                (void)check_told(&data, fixture);
+                assert_int_equal(
+                        perform(fixture, mover_job_end(fixture->mover, id, on_done, fixture)), 0);
+        }
+        data.out.rate = 0;
+        assert_int_equal(move(fixture, &data.out, &data.memories, false, 0), 0);
+        assert_slabs(&data, fixture);
+        memories_free(&data.memories);
+}
+
+static void test_a_refresh_without_hashes_copies_nothing(void **state)
+{
+        CLEANUP(freep) unsigned char *before = NULL;
+        CLEANUP(freep) unsigned char *after = NULL;
+        struct fixture *fixture = *state;
+        struct data data;
+
+        start_mover_with(fixture, 0, "OPENVGPU_FAULT", "mover.hashed=fail@2");
+        begin(&data, fixture);
+        copy_out(&data, fixture, 0);
+        before = read_slabs(&data, fixture, false);
+        change_all(&data);
+        data.out.rate = 100;
+        assert_int_equal(move(fixture, &data.out, &data.memories, false, 0), -EIO);
+        assert_int_equal(fixture->done.is_torn, 0);
+        after = read_slabs(&data, fixture, false);
+        assert_int_equal(memcmp(before, after, TOTAL), 0);
+        assert_int_equal(check_told(&data, fixture), 0);
+        memories_free(&data.memories);
+}
+
+static void test_a_refresh_that_fails_says_that_it_has_written(void **state)
+{
+        struct fixture *fixture = *state;
+        struct data data;
+
+        start_mover_with(fixture, 0, "OPENVGPU_FAULT", "mover.refreshed-piece=fail@2");
+        begin(&data, fixture);
+        copy_out(&data, fixture, 0);
+        change_all(&data);
+        data.out.rate = 100;
+        assert_int_equal(move(fixture, &data.out, &data.memories, false, 0), -EIO);
+        assert_int_equal(fixture->done.is_torn, 1);
+        memories_free(&data.memories);
+}
+
+static void test_a_refresh_needs_hashes(void **state)
+{
+        struct fixture *fixture = *state;
+        struct data data;
+        uint32_t id = 77;
+
+        start_mover(fixture, 0);
+        begin(&data, fixture);
+        data.out.rate = 1;
+        data.out.must_verify = true;
+        assert_int_equal(mover_job_begin(fixture->mover, &id, &data.out), -EINVAL);
+        data.out.must_verify = false;
+        data.out.hashes = NULL;
+        data.out.n_hashes = 0;
+        assert_int_equal(mover_job_begin(fixture->mover, &id, &data.out), -EINVAL);
+        assert_int_equal(mover_job_stop(fixture->mover, id), -EINVAL);
+        memories_free(&data.memories);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -398,6 +528,11 @@ int main(void)
                 TEST(test_hashes_that_do_not_fit_are_refused),
                 TEST(test_what_is_in_the_slabs_is_let_go),
                 TEST(test_what_is_compared_is_not_let_go),
+                TEST(test_a_refresh_copies_what_has_changed),
+                TEST(test_a_refresh_can_be_stopped),
+                TEST(test_a_refresh_without_hashes_copies_nothing),
+                TEST(test_a_refresh_that_fails_says_that_it_has_written),
+                TEST(test_a_refresh_needs_hashes),
         };
 
         return cmocka_run_group_tests(tests, make_key, group_teardown);

@@ -146,7 +146,7 @@ class Host:
 
     def start_only(self, fault="", options=()):
         arguments = [os.environ["TEST_VGPUD"], "--run-dir", self.run, "--state-dir", self.state,
-                     "--log-level", "debug", "--slab-size", "4M", *self.options, *options]
+                     "--log-level", "debug", "--slab-size", "4M", "--refresh", "0", *self.options, *options]
         if self.fake:
             (self.lib / "none").touch()
             arguments += ["--driver", self.lib / "none"]

@@ -313,6 +313,7 @@ void guest_attach(struct guest *guest, struct gate_link *gate, const struct gate
                 share_detach(guest);
         }
         guest->gate = gate;
+        guest->n_connections++;
         guest->is_confined = gate->only[0] != '\0';
         share_attach(guest, join);
         guest->is_unfilled = state == GATE_STATE_CREATED;

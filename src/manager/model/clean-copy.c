@@ -151,6 +151,26 @@ bool clean_copy_take(struct guest *guest, uint64_t bytes)
         return false;
 }
 
+/* What stands in for others' blocks takes room. */
+bool clean_copy_can_be_taken(const struct guest *guest)
+{
+        const struct pool *pool = guest->instance->manager->pool;
+        const struct clean_copy *copy = guest->clean_copy;
+        CLEANUP(freep) struct pool_place *places = NULL;
+        struct pool_info info;
+        uint64_t common;
+
+        if (!copy || !copy->reservation || !copy->is_true)
+                return false;
+        places = calloc(copy->n_hashes, sizeof(*places));
+        if (!places)
+                return false;
+        common = HASH_BLOCK *
+                 pool_get_common(pool, copy->reservation, HASH_BLOCK, copy->n_hashes, places);
+        pool_get_info(pool, &info);
+        return common == 0 || info.used + info.spare + info.held + common <= info.limit;
+}
+
 /* Hashes. */
 
 /* Is what the guest has now, in this order, what the hashes are of? */

@@ -40,6 +40,9 @@ int clean_copy_make_key(int *ret_fd);
  */
 bool clean_copy_take(struct guest *guest, uint64_t bytes);
 
+/* clean_copy_can_be_taken() - is there a true one, and does it cost others nothing to take it? */
+bool clean_copy_can_be_taken(const struct guest *guest);
+
 /*
  * clean_copy_begin() - all of the guest's memory is about to be copied to its reservation
  *

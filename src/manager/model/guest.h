@@ -36,6 +36,7 @@ struct instance;
 struct instance_part;
 struct page_use;
 struct pool_reservation;
+struct refresh;
 struct share_news;
 struct share_question;
 struct spilled;
@@ -134,6 +135,7 @@ struct guest {
         struct account_charge memory_charge;
 
         struct gate_link *gate; /* NULL: not connected */
+        uint32_t n_connections; /* that there have been */
         uint16_t
                 refused_version; /* that its gate spoke last, if it was refused for that; 0: it was not */
         enum gate_state state;
@@ -141,7 +143,8 @@ struct guest {
         bool must_stay;   /* RELEASE was sent and no OPEN since: it does not open by itself */
         bool is_waiting;  /* for WELCOME, until the instance is usable; no slot yet */
         bool is_dead;     /* or let go; kept until the operation that looks at it is over */
-        bool is_stuck;    /* undoing has failed for it */
+        bool is_unburied;        /* it has ended, and is kept until its refresh is over */
+        bool is_stuck;           /* undoing has failed for it */
         char let_go_reason[128]; /* "": it has ended by itself */
         enum guest_presence presence;
         uint32_t slot;
@@ -194,6 +197,13 @@ struct guest {
         uint64_t memory_bytes;                /* sum of the sizes */
         struct pool_reservation *reservation; /* where its memory is while it is off the device */
         struct clean_copy *clean_copy;        /* clean-copy.h; or NULL */
+        struct refresh *refresh;              /* operation/refresh.h; NULL: there is none now */
+        struct {
+                bool is_any;      /* its copy followed it entirely, */
+                uint32_t n_works; /* when it had had so much work (instance-page.h) */
+                uint64_t n_launches;
+                uint64_t not_before_ns, pause_ns; /* CLOCK_MONOTONIC */
+        } refreshed;
         struct spilled *spilled;          /* its memory is in a file: spilled.h; NULL: it is not */
         struct spilling *spilling;        /* it is being written to one: spilling.h */
         struct pool_reservation *fetched; /* it is being read from it to here */

@@ -325,6 +325,15 @@ void instance_bury(struct guest *guest)
         guest_leave(guest);
         if (instance->operation && !guest->is_waiting)
                 return; /* the operation buries it at its end */
+        guest->is_unburied = guest->refresh;
+        if (!guest->refresh)
+                instance_bury_at_last(guest);
+}
+
+void instance_bury_at_last(struct guest *guest)
+{
+        struct instance *instance = guest->instance;
+
         guest_free(guest);
         observer_tell_instance(&instance->manager->observers, instance, INSTANCE_RETRY);
         backlog_room_came(instance->manager->backlog);

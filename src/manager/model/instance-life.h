@@ -45,4 +45,7 @@ void instance_set_state(struct instance *instance, enum state_instance_state sta
 /* instance_bury() - @guest's process has ended: an operation that looks at it frees it, or it is gone. For burial.h. */
 void instance_bury(struct guest *guest);
 
+/* instance_bury_at_last() - a dead one that nobody looks at any more. */
+void instance_bury_at_last(struct guest *guest);
+
 #endif

@@ -20,6 +20,7 @@
 #include "manager/model/parting.h"
 #include "manager/model/recovery.h"
 #include "manager/operation/handover.h"
+#include "manager/operation/job-lists.h"
 #include "manager/operation/operation.h"
 
 /* What the database says about the pool is believed only when the slabs say the same. */
@@ -77,20 +78,12 @@ static bool has_job(const struct guest_job *job)
                !mover_is_lost(device->mover);
 }
 
-static bool is_of(const struct guest_job *job, size_t memory)
-{
-        const struct guest *guest = job->guest;
-
-        return memory >= guest->copy.first && memory - guest->copy.first < guest->copy.n &&
-               guest->memory[memory].part == job->part;
-}
-
 static size_t count_memories(const struct guest_job *job)
 {
         size_t n = 0;
 
         for (size_t i = 0; i < job->guest->n_memory; i++)
-                n += is_of(job, i);
+                n += job_lists_has(job, i);
         return n;
 }
 
@@ -121,81 +114,6 @@ static void on_passed(struct mover *mover, size_t n, void *userdata)
         guest->copy.is_kept = !handover_pass(guest, guest->copy.first + before, n - before);
 }
 
-struct lists {
-        size_t n;
-        uint64_t *sizes;
-        int *sources, *targets;
-};
-
-static void lists_deinit(struct lists *lists)
-{
-        free(lists->sizes);
-        free(lists->sources);
-        free(lists->targets);
-}
-
-static int make_lists(const struct guest_job *job, struct lists *lists)
-{
-        const struct guest *guest = job->guest;
-        size_t n = guest->n_memory;
-
-        lists->sizes = calloc(n + 1, sizeof(*lists->sizes));
-        lists->sources = calloc(n + 1, sizeof(*lists->sources));
-        lists->targets = calloc(n + 1, sizeof(*lists->targets));
-        if (!lists->sizes || !lists->sources || !lists->targets)
-                return -ENOMEM;
-        for (size_t i = 0; i < n; i++) {
-                const struct guest_memory *memory = &guest->memory[i];
-
-                if (!is_of(job, i))
-                        continue;
-                lists->sizes[lists->n] = memory->size;
-                lists->sources[lists->n] = memory->source;
-                lists->targets[lists->n++] = memory->target;
-        }
-        return 0;
-}
-
-/* Of the job's memory, which it counts by itself: the reservation is for all of the guest's. */
-static int keep_segments(const struct guest_job *job, struct mover_segment *segments, size_t *n)
-{
-        CLEANUP(freep) uint32_t *numbers = calloc(job->guest->n_memory + 1, sizeof(*numbers));
-        uint32_t number = 0;
-        size_t n_kept = 0;
-
-        if (!numbers)
-                return -ENOMEM;
-        for (size_t i = 0; i < job->guest->n_memory; i++)
-                numbers[i] = is_of(job, i) ? number++ : UINT32_MAX;
-        for (size_t i = 0; i < *n; i++) {
-                if (numbers[segments[i].memory] == UINT32_MAX)
-                        continue;
-                segments[n_kept] = segments[i];
-                segments[n_kept].memory = numbers[segments[i].memory];
-                n_kept++;
-        }
-        *n = n_kept;
-        return 0;
-}
-
-static int make_segments(const struct guest_job *job, struct mover_segment **ret_segments,
-                         size_t *ret_n)
-{
-        const struct guest *guest = job->guest;
-        CLEANUP(freep) uint64_t *sizes = calloc(guest->n_memory + 1, sizeof(*sizes));
-        const struct pool_extent *extents;
-        size_t n_extents;
-        int r;
-
-        if (!sizes)
-                return -ENOMEM;
-        for (size_t i = 0; i < guest->n_memory; i++)
-                sizes[i] = guest->memory[i].size;
-        extents = pool_get_extents(guest->reservation, &n_extents);
-        r = pool_make_segments(ret_segments, ret_n, sizes, guest->n_memory, extents, n_extents);
-        return r < 0 ? r : keep_segments(job, *ret_segments, ret_n);
-}
-
 static bool must_verify(const struct operation *operation)
 {
         return operation->must_verify ||
@@ -221,7 +139,7 @@ static void add_hashes(struct guest_job *own, struct mover_job *job)
         job->hashes = clean_copy_begin(guest, job->must_verify, &job->n_hashes);
 }
 
-static int add_places(struct guest_job *own, struct mover_job *job, const struct lists *lists,
+static int add_places(struct guest_job *own, struct mover_job *job, const struct job_lists *lists,
                       struct mover_segment **ret_segments)
 {
         struct guest *guest = own->guest;
@@ -239,7 +157,7 @@ static int add_places(struct guest_job *own, struct mover_job *job, const struct
         else if (!pool_is_lone(operation->instance->manager->pool, guest->reservation))
                 r = -EBUSY; /* what others hold is never written to: slab.h */
         if (r == 0)
-                r = make_segments(own, ret_segments, &job->n_segments);
+                r = job_lists_make_segments(own, ret_segments, &job->n_segments);
         job->segments = *ret_segments;
         if (r == 0 && job->kind == MOVER_OUT) {
                 add_hashes(own, job);
@@ -250,11 +168,11 @@ static int add_places(struct guest_job *own, struct mover_job *job, const struct
 
 static int begin_job(struct guest_job *own, enum mover_job_kind kind)
 {
-        CLEANUP(lists_deinit) struct lists lists = { 0 };
+        CLEANUP(job_lists_deinit) struct job_lists lists = { 0 };
         CLEANUP(freep) struct mover_segment *segments = NULL;
         struct mover_job job = { .kind = kind, .progress = on_progress, .userdata = own };
         struct mover *mover;
-        int r = make_lists(own, &lists);
+        int r = job_lists_make(&lists, own);
 
         job.n_memories = lists.n;
         if (r == 0)
@@ -584,8 +502,8 @@ static void on_run(struct mover *mover, const struct mover_done *done, void *use
 
 static int run(struct guest_job *job)
 {
-        CLEANUP(lists_deinit) struct lists lists = { 0 };
-        int r = make_lists(job, &lists);
+        CLEANUP(job_lists_deinit) struct job_lists lists = { 0 };
+        int r = job_lists_make(&lists, job);
 
         if (r == 0)
                 r = mover_job_run(job->device->mover, job->id, lists.sizes,

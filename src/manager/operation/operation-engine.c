@@ -27,6 +27,7 @@
 #include "manager/operation/handover.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/refresh.h"
 #include "manager/operation/rest.h"
 #include "manager/schedule/schedule.h"
 
@@ -72,7 +73,9 @@ static void free_guests_marked_dead(struct instance *instance)
         struct guest *guest, *after;
 
         list_for_each_safe(guest, after, &instance->guests, link)
-                if (guest->is_dead)
+                if (guest->is_dead && guest->refresh)
+                        guest->is_unburied = true;
+                else if (guest->is_dead)
                         guest_free(guest);
 }
 
@@ -398,7 +401,8 @@ static bool must_wait(const struct operation *operation)
 {
         struct guest *guest;
 
-        if (operation->step == 0 && !operation->is_undoing && is_target_being_tidied(operation))
+        if (operation->step == 0 && !operation->is_undoing &&
+            (is_target_being_tidied(operation) || refresh_must_wait(operation)))
                 return true;
 
         operation_for_each_guest(guest, operation)
@@ -549,6 +553,7 @@ void operation_begin(struct operation *operation)
         instance->course.group = operation->group;
         instance->state = operation->kind->busy_state;
         pool_pause(instance->manager->pool);
+        refresh_stop_all(instance->manager);
         operation_wake(operation);
 }
 

@@ -66,6 +66,14 @@ bool residency_find_stopped(const struct instance *instance, char *text, size_t 
 /* residency_is_wanted() - does a program wait for it to come in? */
 bool residency_is_wanted(const struct instance *instance);
 
+/* Copies that follow idle vGPUs: residency-refresh.c. */
+
+/* residency_may_refresh() - has it a copy that could follow it? Its gates say then whether they have work. */
+bool residency_may_refresh(const struct instance *instance);
+
+/* residency_look_at_refresh() - start what is due. Returns when to look again. */
+uint64_t residency_look_at_refresh(struct instance *instance, uint64_t now);
+
 /* Who gets the room: residency-room.c. */
 
 /* residency_get_stay() - in the terms of the policy. */

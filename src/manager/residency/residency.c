@@ -80,7 +80,7 @@ void residency_look_in(struct residency *residency, uint64_t ns)
 static bool is_ours(const struct instance *instance)
 {
         return instance->residency.after_ns > 0 || instance_is_away(instance) ||
-               promise_is_overcommitted(instance_home(instance));
+               promise_is_overcommitted(instance_home(instance)) || residency_may_refresh(instance);
 }
 
 /* Not from within what calls us: that may be in the middle of something. */
@@ -272,6 +272,11 @@ static void note_move(struct instance *instance)
                                       : 0;
 }
 
+static uint64_t earlier(uint64_t one, uint64_t other)
+{
+        return one < other ? one : other;
+}
+
 static uint64_t look_at(struct instance *instance, uint64_t now)
 {
         tell_gates(instance);
@@ -280,7 +285,10 @@ static uint64_t look_at(struct instance *instance, uint64_t now)
         if (instance->operation && is_ours(instance))
                 return now + ROOM_LOOK_NS / 4;
         if (residency_may_leave(instance))
-                return look_at_resident(instance, now);
+                return earlier(look_at_resident(instance, now),
+                               residency_look_at_refresh(instance, now));
+        if (residency_may_refresh(instance))
+                return residency_look_at_refresh(instance, now);
         return instance_is_away(instance) ? look_at_away(instance, now) : STAY_NEVER;
 }
 
@@ -318,9 +326,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
                 return 0;
         }
         list_for_each_safe(instance, after, &residency->manager->instances, link) {
-                uint64_t then = look_at(instance, now);
-
-                next = then < next ? then : next;
+                next = earlier(next, look_at(instance, now));
         }
         give_room(residency, now);
         if (next != STAY_NEVER)
