@@ -66,7 +66,7 @@ struct vgpu_operation_report {
         double drain_seconds;                 /* until the guests were at rest */
         double pool_seconds;                  /* waited for host memory to be pinned */
         uint32_t n_processes;
-        uint32_t from_device; /* indices; equal for a suspend */
+        uint32_t from_device; /* indices, of its first parts; equal for a suspend */
         uint32_t to_device;
         const char *lost; /* one line: the processes that the driver could not restore; "": none */
         bool had_left;    /* suspend: it had left by itself; nothing moved, and it stays away now */
@@ -90,7 +90,7 @@ int vgpu_operation_suspend(struct vgpu_client *client, const char *name,
 
 /**
  * vgpu_operation_resume() - put a suspended vGPU on a device and continue its programs
- * @device:      index, UUID or beginning of a UUID; NULL: the device that it left
+ * @device:      index, UUID or beginning of a UUID; "2,3" of a vGPU of several; NULL: what it left
  * @options:     NULL: the defaults
  * @ret_report:  the caller owns it, vgpu_operation_report_free(); may be NULL
  *
@@ -102,7 +102,7 @@ int vgpu_operation_resume(struct vgpu_client *client, const char *name, const ch
 
 /**
  * vgpu_operation_migrate() - move a running vGPU to another device
- * @device:      index, UUID or beginning of a UUID
+ * @device:      index, UUID or beginning of a UUID; "2,3" of a vGPU of several
  * @options:     NULL: the defaults
  * @ret_report:  the caller owns it, vgpu_operation_report_free(); may be NULL
  *

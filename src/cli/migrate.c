@@ -5,12 +5,23 @@
 #include "cli/operation.h"
 #include "cli/say.h"
 
+/* Of several, the report does not say which they were. */
+static const char *describe_source(char text[OPERATION_TEXT_MAX],
+                                   const struct vgpu_operation_report *report)
+{
+        text[0] = '\0';
+        if (report->instance->n_parts <= 1)
+                snprintf(text, OPERATION_TEXT_MAX, " from GPU %u", report->from_device);
+        return text;
+}
+
 static int run_migrate(const struct arguments *arguments, struct vgpu_client *client)
 {
         struct vgpu_operation_options options = VGPU_OPERATION_OPTIONS_INIT;
         CLEANUP(vgpu_operation_report_freep) struct vgpu_operation_report *report = NULL;
         const char *device = arguments_get(arguments, "device");
         char copy[OPERATION_TEXT_MAX], time[OPERATION_TIME_MAX];
+        char source[OPERATION_TEXT_MAX], devices[OPERATION_DEVICES_MAX];
         int r;
 
         if (!device)
@@ -27,15 +38,18 @@ static int run_migrate(const struct arguments *arguments, struct vgpu_client *cl
         if (arguments->is_json)
                 return document_print(arguments, document_from_report(report));
 
-        printf("migrated %s from GPU %u to GPU %u in %s: %s\n", report->instance->name,
-               report->from_device, report->to_device,
+        printf("migrated %s%s to %s in %s: %s\n", report->instance->name,
+               describe_source(source, report),
+               operation_describe_devices(devices, report, report->to_device),
                operation_describe_time(time, report->seconds),
                operation_describe_copy(copy, report, "across"));
         return 0;
 }
 
 static const struct option options[] = {
-        { .name = "device", .argument = "DEVICE", .help = "index, UUID or beginning of a UUID" },
+        { .name = "device",
+          .argument = "DEVICE",
+          .help = "index, UUID or beginning of a UUID; of several: 2,3" },
         OPERATION_OPTION_TIMEOUT,
         { .name = NULL },
 };
@@ -46,7 +60,8 @@ const struct command command_migrate = {
         .summary = "move a running vGPU to another GPU",
         .description =
                 "Moves a vGPU and its programs to another GPU of this machine, from GPU to GPU. A\n"
-                "suspended vGPU is resumed on that GPU.\n"
+                "suspended vGPU is resumed on that GPU. For a vGPU of several GPUs, DEVICE names as\n"
+                "many, in the order of its own; they may be some of those that it is on.\n"
                 "\n"
                 "An interrupt (Ctrl-C) ends the waiting, not the operation.\n",
         .examples = "vgpu migrate train --device 1\n",

@@ -14,6 +14,7 @@
 
 #include "base/size.h"
 #include "base/text.h"
+#include "cli/instance-devices.h"
 
 static struct {
         char title[80];        /* "suspend train" */
@@ -176,6 +177,19 @@ char *operation_describe_copy(char *text, const struct vgpu_operation_report *re
         if (report->context_seconds >= 0.0001)
                 snprintf(text + n, OPERATION_TEXT_MAX - (size_t)n, ", context %s",
                          operation_describe_time(time, report->context_seconds));
+        return text;
+}
+
+char *operation_describe_devices(char *text, const struct vgpu_operation_report *report,
+                                 uint32_t device)
+{
+        char numbers[INSTANCE_DEVICES_MAX];
+
+        if (report->instance->n_parts > 1)
+                snprintf(text, OPERATION_DEVICES_MAX, "GPUs %s",
+                         instance_devices_format(numbers, report->instance));
+        else
+                snprintf(text, OPERATION_DEVICES_MAX, "GPU %u", device);
         return text;
 }
 

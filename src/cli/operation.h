@@ -54,6 +54,11 @@ char *operation_describe_copy(char *text, const struct vgpu_operation_report *re
 #define OPERATION_WHOLE_MAX (2 * OPERATION_TIME_MAX + 64)
 char *operation_describe_whole(char *text, const struct vgpu_operation_report *report);
 
+/* operation_describe_devices() - "GPUs 0,1", where its vGPU is; of one device: "GPU 0", which is @device. */
+#define OPERATION_DEVICES_MAX 64
+char *operation_describe_devices(char *text, const struct vgpu_operation_report *report,
+                                 uint32_t device);
+
 /* operation_tell_lost() - which processes did not come along, if any. */
 void operation_tell_lost(const struct vgpu_operation_report *report);
 

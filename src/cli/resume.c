@@ -17,15 +17,16 @@ static int run(const struct arguments *arguments, struct vgpu_client *client, co
 static void tell(const struct arguments *arguments, const struct vgpu_operation_report *report,
                  json_t **ret_document)
 {
-        char copy[OPERATION_TEXT_MAX], whole[OPERATION_WHOLE_MAX];
+        char copy[OPERATION_TEXT_MAX], whole[OPERATION_WHOLE_MAX], devices[OPERATION_DEVICES_MAX];
 
         operation_tell_lost(report);
         if (arguments->is_json)
                 *ret_document = document_from_report(report);
         else
-                printf("resumed %s: %s%s, on GPU %u\n", report->instance->name,
+                printf("resumed %s: %s%s, on %s\n", report->instance->name,
                        operation_describe_copy(copy, report, "back"),
-                       operation_describe_whole(whole, report), report->to_device);
+                       operation_describe_whole(whole, report),
+                       operation_describe_devices(devices, report, report->to_device));
 }
 
 static bool is_off(const struct vgpu_instance *instance)
@@ -48,7 +49,7 @@ static const struct option options[] = {
         SEVERAL_OPTION_ALL("all of yours (root: all) that are suspended"),
         { .name = "device",
           .argument = "DEVICE",
-          .help = "index, UUID or beginning of a UUID (default: the GPU that it left)" },
+          .help = "index, UUID or beginning of a UUID; of several: 2,3 (default: what it left)" },
         OPERATION_OPTION_GROUP,
         OPERATION_OPTION_TIMEOUT,
         { .name = NULL },

@@ -9,7 +9,7 @@
 static void print(const struct vgpu_operation_report *report)
 {
         const struct vgpu_instance *instance = report->instance;
-        char copy[OPERATION_TEXT_MAX], whole[OPERATION_WHOLE_MAX];
+        char copy[OPERATION_TEXT_MAX], whole[OPERATION_WHOLE_MAX], devices[OPERATION_DEVICES_MAX];
 
         operation_describe_copy(copy, report, "out");
         if (report->had_left)
@@ -18,11 +18,13 @@ static void print(const struct vgpu_operation_report *report)
                        instance->state == VGPU_INSTANCE_EVICTED ? ", its context stays there" : "",
                        instance->name);
         else if (instance->state == VGPU_INSTANCE_EVICTED)
-                printf("evicted %s: %s, its context stays on GPU %u\n", instance->name, copy,
-                       report->from_device);
+                printf("evicted %s: %s, its context stays on %s\n", instance->name, copy,
+                       operation_describe_devices(devices, report, report->from_device));
         else
-                printf("suspended %s: %s%s, GPU %u is free of it\n", instance->name, copy,
-                       operation_describe_whole(whole, report), report->from_device);
+                printf("suspended %s: %s%s, %s %s free of it\n", instance->name, copy,
+                       operation_describe_whole(whole, report),
+                       operation_describe_devices(devices, report, report->from_device),
+                       instance->n_parts > 1 ? "are" : "is");
 }
 
 static int run(const struct arguments *arguments, struct vgpu_client *client, const char *name,

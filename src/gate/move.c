@@ -12,6 +12,7 @@
 #include "gate/link.h"
 #include "gate/mapping.h"
 #include "gate/memory.h"
+#include "gate/quota.h"
 
 static const struct move nothing_yet = { .call = "" };
 
@@ -115,12 +116,27 @@ static CUresult batch_export(const struct mapping *mapping, const char **ret_cal
         return result;
 }
 
-static int batch_add(struct move *move, struct mapping *mapping)
+/* A batch is of one device. */
+static int batch_begin(const struct mapping *mapping, int socket)
+{
+        uint16_t device = (uint16_t)quota_get_part(mapping->device);
+        int r = 0;
+
+        if (outgoing.message.device != device || outgoing.message.count == GATE_BATCH_MAX)
+                r = batch_send(socket);
+        outgoing.message.device = device;
+        return r;
+}
+
+static int batch_add(struct move *move, struct mapping *mapping, int socket)
 {
         const char *call = NULL;
         CUresult result;
         int r;
 
+        r = batch_begin(mapping, socket);
+        if (r < 0)
+                return r;
         result = mapping_make_own(mapping, &call);
         if (result == CUDA_SUCCESS)
                 result = batch_export(mapping, &call);
@@ -139,9 +155,7 @@ static int export(struct move *move, struct gate_range range, bool only_touched,
         while (r == 0 && (mapping = next(&range))) {
                 if (only_touched && !mapping->is_touched)
                         continue;
-                r = batch_add(move, mapping);
-                if (r == 0 && outgoing.message.count == GATE_BATCH_MAX)
-                        r = batch_send(socket);
+                r = batch_add(move, mapping, socket);
         }
         if (r == 0)
                 r = batch_send(socket);

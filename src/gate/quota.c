@@ -565,6 +565,11 @@ void quota_set_order(const uint8_t *order, uint32_t n)
         memcpy(quota.order, order, n);
 }
 
+uint32_t quota_get_part(int device)
+{
+        return (uint32_t)(part_of(device) - first);
+}
+
 static void leave(struct part *part)
 {
         struct instance_page *own = mmap(NULL, sizeof(*own), PROT_READ | PROT_WRITE,

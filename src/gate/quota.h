@@ -106,6 +106,9 @@ int quota_attach(int *fds, uint32_t n, uint32_t slot);
  */
 void quota_set_order(const uint8_t *order, uint32_t n);
 
+/* quota_get_part() - which of those devices is the driver's number @device? */
+uint32_t quota_get_part(int device);
+
 /*
  * quota_leave() - the slot is the manager's again: we count in a page of our own, without a limit, until
  * the next quota_attach().

@@ -263,7 +263,8 @@ struct gate_closed {
 struct gate_allocations { /* ALLOCATIONS and MAP */
         struct gate_header header;
         uint32_t count;
-        uint32_t last; /* MAP: 1 in the last batch: only that is answered, also after a failure */
+        uint16_t last;   /* MAP: 1 in the last batch: only that is answered, also after a failure */
+        uint16_t device; /* ALLOCATIONS: on which of WELCOME's devices all of them are */
         struct gate_allocation allocation[GATE_BATCH_MAX];
 };
 

@@ -10,6 +10,9 @@
  *     info I         "info FREE TOTAL"
  *     copy I J       fills memory of device I, copies it to device J and compares: "copied"
  *     busy I US      runs a kernel of that length on device I: "done"
+ *     fill I VALUE   fills what it holds of device I: "filled"
+ *     check I VALUE  "right", or which byte is not: "wrong ..."
+ *     reach I J      device J fills what it holds of device I with J, after "access I J": "filled"
  *     access I J     device J gets access to device I, and writes there: "accessed"
  */
 #include <stdbool.h>
@@ -25,6 +28,7 @@
 
 struct piece {
         CUdeviceptr pointer;
+        uint64_t size;
         CUmemGenericAllocationHandle handle;
         bool is_ordered;
 };
@@ -53,7 +57,7 @@ static void answer(int device, CUresult result, const struct piece *piece)
 
 static void hold(int device, uint64_t size)
 {
-        struct piece piece = { .pointer = 0 };
+        struct piece piece = { .size = size };
 
         use(device);
         answer(device, DRIVER(cuMemAlloc_v2)(&piece.pointer, size), &piece);
@@ -61,7 +65,7 @@ static void hold(int device, uint64_t size)
 
 static void hold_in_order(int device, uint64_t size)
 {
-        struct piece piece = { .is_ordered = true };
+        struct piece piece = { .size = size, .is_ordered = true };
 
         use(device);
         answer(device, DRIVER(cuMemAllocAsync)(&piece.pointer, size, NULL), &piece);
@@ -101,6 +105,45 @@ static void info(int device)
         use(device);
         must(DRIVER(cuMemGetInfo_v2)(&unused, &total));
         printf("info %zu %zu\n", unused, total);
+}
+
+static void fill(int device, int by, unsigned char value)
+{
+        use(by);
+        for (size_t i = 0; i < devices[device].n; i++)
+                if (devices[device].piece[i].pointer)
+                        must(DRIVER(cuMemsetD8_v2)(devices[device].piece[i].pointer, value,
+                                                   devices[device].piece[i].size));
+        must(DRIVER(cuCtxSynchronize)());
+        puts("filled");
+}
+
+static bool is_filled(const struct piece *piece, unsigned char value)
+{
+        unsigned char *bytes = malloc(piece->size);
+        bool is = true;
+
+        must(DRIVER(cuMemcpyDtoH_v2)(bytes, piece->pointer, piece->size));
+        for (uint64_t i = 0; is && i < piece->size; i++) {
+                is = bytes[i] == value;
+                if (!is)
+                        printf("wrong byte %llu of %llu: %u\n", (unsigned long long)i,
+                               (unsigned long long)piece->size, bytes[i]);
+        }
+        free(bytes);
+        return is;
+}
+
+static void check_held(int device, unsigned char value)
+{
+        bool is = true;
+
+        use(device);
+        for (size_t i = 0; is && i < devices[device].n; i++)
+                is = !devices[device].piece[i].pointer ||
+                     is_filled(&devices[device].piece[i], value);
+        if (is)
+                puts("right");
 }
 
 static CUdeviceptr make_filled(int device, unsigned char value)
@@ -210,6 +253,12 @@ static void obey(const char *word, int device, const char *argument)
                 copy(device, other);
         else if (strcmp(word, "busy") == 0)
                 keep_busy(device, (uint64_t)other);
+        else if (strcmp(word, "fill") == 0)
+                fill(device, device, (unsigned char)other);
+        else if (strcmp(word, "reach") == 0)
+                fill(device, other, (unsigned char)other);
+        else if (strcmp(word, "check") == 0)
+                check_held(device, (unsigned char)other);
         else if (strcmp(word, "access") == 0)
                 give_access(device, other);
 }

@@ -9,10 +9,9 @@ import sys
 
 import case
 import stage
+from several import MIB, Case
 from wait import PATIENCE, until
 from wire import Gate
-
-MIB = 1 << 20
 
 JOIN = """
 import os, struct, sys
@@ -38,46 +37,6 @@ for i in range(number.value):
 assert nvml.nvmlDeviceGetHandleByIndex_v2(number.value, ctypes.byref(device)) != 0
 print(json.dumps(seen))
 """
-
-
-class Case(case.Case):
-    HOST = {"devices": "3xH200:1G"}
-
-    def make(self, name, devices, frame_buffer=64, **parameters):
-        return self.host.call("CreateVgpu", name=name, frame_buffer=frame_buffer * MIB, device=devices,
-                              **parameters)["vgpu"]
-
-    def guest(self, name, **environment):
-        return self.host.run(name, "guest-devices", **environment).wait_ready()
-
-    def tell(self, guest, line):
-        """What the guest answers."""
-        n = len(guest.lines)
-        guest.write(line)
-        until(lambda: len(guest.lines) > n or not guest.is_alive(), f"an answer to '{line}'",
-              context=guest.context)
-        self.assertTrue(guest.is_alive(), guest.context())
-        return guest.lines[n]
-
-    def seen(self, guest):
-        """The UUIDs that it sees, in its order, as 32 digits; and how much memory each has."""
-        lines = [line.split() for line in guest.lines if line.startswith("device ")]
-        return [line[2] for line in lines], [int(line[3]) for line in lines]
-
-    def uuids(self, *indices):
-        return [self.host.device(index)["uuid"].removeprefix("GPU-").replace("-", "") for index in indices]
-
-    def used(self, name):
-        return [part["frame_buffer_used"] for part in self.host.get(name)["parts"]]
-
-    def end(self, guest):
-        self.assertEqual(guest.end_input(), 0, guest.context())
-
-    def refused(self, *arguments):
-        """What a command that fails says."""
-        done = self.host.vgpu(*arguments, code=None)
-        self.assertNotEqual(done.code, 0, str(done))
-        return done.errors
 
 
 class Making(Case):
@@ -362,17 +321,16 @@ class Metered(Case):
 
 
 class Refused(Case):
-    def test_operations_are_refused_before_anything_is_touched(self):
+    def test_what_is_for_one_device_is_refused_before_anything_is_touched(self):
         self.make("job", "0,1")
         guest = self.guest("job")
         self.assertEqual(self.tell(guest, "hold 1 8M"), "held")
-        reason = "vGPU job has 2 devices, and only a vGPU of one device can be"
-        for command in (("suspend", "job"), ("suspend", "--keep-context", "job"), ("migrate", "job", "--device", "2"),
-                        ("suspend", "--group", "job")):
-            with self.subTest(command=command):
-                self.assertIn(reason, self.refused(*command))
-                self.assertEqual(self.host.get("job")["state"], "running")
-                self.assertEqual(self.tell(guest, "copy 0 1"), "copied")
+        image = os.path.join(self.host.directory, "image")
+        self.assertIn("vGPU job has 2 devices, and only a vGPU of one device can be saved or loaded",
+                      self.refused("checkpoint", "dump", "job", image))
+        self.assertEqual(self.host.get("job")["state"], "running")
+        self.assertNotIn("suspend", self.host.vgpu("logs", "job").output)
+        self.assertEqual(self.tell(guest, "copy 0 1"), "copied")
         self.end(guest)
 
     def test_turns_and_shares_do_not_come_to_its_devices(self):
@@ -388,7 +346,7 @@ class Refused(Case):
     def test_it_does_not_leave_by_itself(self):
         self.make("job", "0,1")
         for command in (("idle", "job", "5m"), ("class", "job", "interactive")):
-            self.assertIn("vGPU job has 2 devices", self.refused(*command))
+            self.assertIn("only a vGPU of one device can leave by itself", self.refused(*command))
 
     def answer(self, vgpu, version):
         """What a process that joins is answered: each is one of its own."""

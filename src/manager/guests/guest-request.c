@@ -384,12 +384,23 @@ static int let_go(struct guest *guest, int *fd)
         return ++guest->request.n_refused > MEMORIES_MAX ? -EPROTO : 0;
 }
 
-static int add_memory(struct guest *guest, const struct gate_allocation *allocation, int *fd)
+/* However large its devices are: no more than all of them have. */
+static uint64_t sum_devices(const struct instance *instance)
+{
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < instance->n_parts; i++)
+                sum += instance->part[i].device->memory_total;
+        return sum;
+}
+
+static int add_memory(struct guest *guest, const struct gate_allocation *allocation, uint32_t part,
+                      int *fd)
 {
         struct guest_memory *memory;
 
         if (guest->n_memory == MEMORIES_MAX || !is_behind_all(guest, allocation) ||
-            guest->memory_bytes + allocation->size > instance_home(guest->instance)->memory_total)
+            guest->memory_bytes + allocation->size > sum_devices(guest->instance))
                 return -EPROTO;
         if (charge(guest, guest_charge_source) < 0)
                 return let_go(guest, fd);
@@ -400,6 +411,7 @@ static int add_memory(struct guest *guest, const struct gate_allocation *allocat
         guest->memory[guest->n_memory++] = (struct guest_memory){
                 .address = allocation->address,
                 .size = allocation->size,
+                .part = part,
                 .source = TAKE_FD(*fd),
                 .target = -1,
         };
@@ -430,20 +442,19 @@ static int receive_allocations(struct guest *guest, const void *message, size_t 
         int r = 0;
 
         if (size != sizeof(*batch) || batch->count == 0 || batch->count > GATE_BATCH_MAX ||
-            batch->count != n_fds)
+            batch->count != n_fds || batch->device >= guest->instance->n_parts)
                 return -EPROTO;
 
         for (uint32_t i = 0; r == 0 && i < batch->count; i++) {
                 const struct gate_allocation *allocation = &batch->allocation[i];
 
                 if (allocation->size == 0 || allocation->size % GRANULARITY ||
-                    allocation->size > instance_home(guest->instance)->memory_total ||
-                    !foreign_is_memory(fds[i]))
+                    allocation->size > sum_devices(guest->instance) || !foreign_is_memory(fds[i]))
                         return -EPROTO;
                 if (guest->request.refused)
                         r = let_go(guest, &fds[i]);
                 else if (guest->request.message == GATE_EXPORT)
-                        r = add_memory(guest, allocation, &fds[i]);
+                        r = add_memory(guest, allocation, batch->device, &fds[i]);
                 else
                         r = set_target(guest, allocation, &fds[i]);
         }

@@ -16,6 +16,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/place-text.h"
 #include "manager/operation/operation.h"
 
 /* Many processes may end in one turn. More events than this wait for a full disk in vain. */
@@ -78,13 +79,13 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
 {
         const bool has_several = instance->n_parts > 1;
         struct store_event spare;
-        char size[SIZE_TEXT_MAX], devices[INSTANCE_DEVICES_MAX];
+        const struct place place = instance_place(instance);
+        char size[SIZE_TEXT_MAX], devices[PLACE_TEXT_MAX];
 
         if (event == INSTANCE_ADDED)
                 note(userdata, instance, "created", &spare, "created: %s on %s %s",
                      size_format(size, instance->frame_buffer),
-                     has_several ? "each of GPUs" : "GPU",
-                     instance_describe_devices(instance, devices))
+                     has_several ? "each of GPUs" : "GPU", place_describe(&place, devices))
                         ->bytes = instance->frame_buffer;
         else if (event == INSTANCE_LOADED && instance->state != STATE_IDLE)
                 note(userdata, instance, "vgpud-began", &spare,
@@ -122,19 +123,24 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
                 ->pid = guest->pid;
 }
 
-/* "from GPU 0", "to GPU 1", "from GPU 0 to GPU 1" */
+static const char *plural(const struct operation *operation)
+{
+        return operation->instance->n_parts > 1 ? "s" : "";
+}
+
+/* "from GPU 0", "to GPU 1", "from GPUs 0,1 to GPUs 2,3" */
 static const char *describe_way(char *text, size_t size, const struct operation *operation)
 {
         bool is_suspend = operation->kind == &operation_suspend;
+        char place[PLACE_TEXT_MAX];
 
+        *text = '\0';
         if (is_suspend || operation->kind == &operation_migrate)
-                (void)snprintf(text, size, "from GPU %u%s", operation->source.device[0]->index,
-                               is_suspend ? "" : " ");
-        else
-                *text = '\0';
+                (void)snprintf(text, size, "from GPU%s %s%s", plural(operation),
+                               place_describe(&operation->source, place), is_suspend ? "" : " ");
         if (!is_suspend)
-                (void)snprintf(text + strlen(text), size - strlen(text), "to GPU %u",
-                               operation->target.device[0]->index);
+                (void)snprintf(text + strlen(text), size - strlen(text), "to GPU%s %s",
+                               plural(operation), place_describe(&operation->target, place));
         return text;
 }
 
@@ -150,7 +156,7 @@ static const char *describe_asker(char *text, size_t size, const struct operatio
 static void note_success(struct history *history, const struct operation *operation)
 {
         uint64_t duration_ms = (clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1000000;
-        char way[48], size[SIZE_TEXT_MAX], asker[48];
+        char way[2 * PLACE_TEXT_MAX + 24], size[SIZE_TEXT_MAX], asker[48];
         struct store_event spare, *event;
 
         event = note(history, operation->instance, operation->kind->past, &spare,

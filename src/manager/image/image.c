@@ -202,7 +202,7 @@ int image_open(struct control_pending *pending, struct instance *instance, struc
 {
         bool will_detach = control_call_bool(&pending->call, "detach");
         struct image_session *session = NULL;
-        int r = instance_check_one_device(instance, failure);
+        int r = instance_check_one_device(instance, "be saved or loaded", failure);
 
         if (r == 0)
                 r = instance_check_idle(instance, failure);
@@ -358,7 +358,7 @@ int image_replace(struct control_pending *pending, struct instance *instance,
 {
         const json_t *processes = json_object_get(pending->call.parameters, "processes");
         struct image_session *session = NULL;
-        int r = instance_check_one_device(instance, failure);
+        int r = instance_check_one_device(instance, "be saved or loaded", failure);
 
         if (r == 0)
                 r = instance_check_idle(instance, failure);

@@ -19,6 +19,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/place-text.h"
 #include "manager/model/policy.h"
 #include "manager/model/pool-group.h"
 #include "manager/model/promise.h"
@@ -275,11 +276,12 @@ static int set_settings(struct instance *instance, const void *userdata, struct 
 
 static void log_created(const struct instance *instance)
 {
-        char devices[INSTANCE_DEVICES_MAX];
+        const struct place place = instance_place(instance);
+        char devices[PLACE_TEXT_MAX];
 
         log_event_of(instance->owner, LOG_LEVEL_INFO, "created",
                      "vgpu=%s uuid=%s device=%s frame_buffer=%" PRIu64 " uid=%u transient=%d",
-                     instance->name, instance->uuid, instance_describe_devices(instance, devices),
+                     instance->name, instance->uuid, place_describe(&place, devices),
                      instance->frame_buffer, instance->owner, instance->is_transient);
 }
 

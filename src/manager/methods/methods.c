@@ -193,7 +193,8 @@ static int create_vgpu(struct control_pending *pending, struct failure *failure)
 static int set_vgpu_idle(struct control_pending *pending, struct failure *failure)
 {
         struct instance *instance = find_named(pending, failure);
-        int r = instance ? instance_check_one_device(instance, failure) : -ENOENT;
+        int r = instance ? instance_check_one_device(instance, "leave by itself", failure)
+                         : -ENOENT;
 
         if (r == 0)
                 r = residency_set(instance, get_idle_after(pending),
@@ -207,7 +208,8 @@ static int set_vgpu_idle(struct control_pending *pending, struct failure *failur
 static int set_vgpu_class(struct control_pending *pending, struct failure *failure)
 {
         struct instance *instance = find_named(pending, failure);
-        int r = instance ? instance_check_one_device(instance, failure) : -ENOENT;
+        int r = instance ? instance_check_one_device(instance, "leave by itself", failure)
+                         : -ENOENT;
 
         if (r == 0)
                 r = residency_record_set_class(
@@ -349,8 +351,9 @@ static int find_target(const struct instance *instance, const char *list, struct
         if (r < 0 || n == instance->n_parts)
                 return r;
         return failure_parameter(failure, "device", "name as many, in the order of its own",
-                                 "vGPU %s has %zu devices, and %zu are named", instance->name,
-                                 instance->n_parts, n);
+                                 "vGPU %s has %zu device%s, and %zu %s named", instance->name,
+                                 instance->n_parts, instance->n_parts > 1 ? "s" : "", n,
+                                 n > 1 ? "are" : "is");
 }
 
 static int start_operation(struct control_pending *pending, const struct operation_kind *kind,

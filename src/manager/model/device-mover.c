@@ -197,8 +197,8 @@ static uint64_t wanted_of(const struct guest *guest)
         uint64_t has = clean_copy_get_length(guest);
         struct page_use use = { 0 };
 
-        if (!guest->reservation && !guest->spilled && guest->instance->n_parts == 1)
-                guest_get_use(guest, &use); /* vGPUs of several devices stay */
+        if (!guest->reservation && !guest->spilled)
+                guest_get_use(guest, &use);
         return use.movable > has ? use.movable - has : 0;
 }
 

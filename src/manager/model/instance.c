@@ -46,16 +46,6 @@ struct instance_part *instance_find_part(struct instance *instance, const struct
         return NULL;
 }
 
-const char *instance_describe_devices(const struct instance *instance, char *text)
-{
-        size_t length = 0;
-
-        for (size_t i = 0; i < instance->n_parts && length < INSTANCE_DEVICES_MAX; i++)
-                length += (size_t)snprintf(text + length, INSTANCE_DEVICES_MAX - length,
-                                           i ? ",%u" : "%u", instance->part[i].device->index);
-        return text;
-}
-
 bool instance_has_id(const struct instance *instance, uint32_t id)
 {
         for (size_t i = 0; i < instance->n_parts; i++)
@@ -170,15 +160,15 @@ int instance_check_no_image(const struct instance *instance, struct failure *fai
                            "an image of vGPU %s is being written or read", instance->name);
 }
 
-int instance_check_one_device(const struct instance *instance, struct failure *failure)
+int instance_check_one_device(const struct instance *instance, const char *what,
+                              struct failure *failure)
 {
         if (instance->n_parts == 1)
                 return 0;
-        return failure_set(
-                failure, -EOPNOTSUPP, "NotMovable", "to free its devices, end its programs",
-                "vGPU %s has %zu devices, and only a vGPU of one device can be suspended, "
-                "moved, saved or loaded",
-                instance->name, instance->n_parts);
+        return failure_set(failure, -EOPNOTSUPP, "NotMovable",
+                           "to free its devices, suspend it (vgpu suspend)",
+                           "vGPU %s has %zu devices, and only a vGPU of one device can %s",
+                           instance->name, instance->n_parts, what);
 }
 
 int instance_check_idle(const struct instance *instance, struct failure *failure)

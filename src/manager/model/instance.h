@@ -112,10 +112,6 @@ static inline struct device *instance_home(const struct instance *instance)
         return instance->part[0].device;
 }
 
-/* instance_describe_devices() - "0,1"; @text has room for INSTANCE_DEVICES_MAX. Returns it. */
-#define INSTANCE_DEVICES_MAX (4 * INSTANCE_PARTS_MAX)
-const char *instance_describe_devices(const struct instance *instance, char *text);
-
 /* instance_has_id() - does NVML know it, or one of its parts, by @id? */
 bool instance_has_id(const struct instance *instance, uint32_t id);
 
@@ -125,8 +121,9 @@ struct place instance_place(const struct instance *instance);
 struct instance_part *instance_find_part(struct instance *instance, const struct device *device);
 bool instance_is_on(const struct instance *instance, const struct device *device);
 
-/* instance_check_one_device() - nothing that takes it off its devices is for more than one. NotMovable. */
-int instance_check_one_device(const struct instance *instance, struct failure *failure);
+/* instance_check_one_device() - who has more cannot be @what ("saved"). NotMovable. */
+int instance_check_one_device(const struct instance *instance, const char *what,
+                              struct failure *failure);
 
 /* instance_check_idle() - does nothing go on with it? Errors: -EBUSY. */
 int instance_check_idle(const struct instance *instance, struct failure *failure);

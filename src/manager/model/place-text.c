@@ -19,6 +19,17 @@ void place_format(const struct place *place, char ret_text[STORE_PLACE_MAX])
                                        i > 0 ? "," : "", place->device[i]->uuid);
 }
 
+const char *place_describe(const struct place *place, char ret_text[PLACE_TEXT_MAX])
+{
+        size_t at = 0;
+
+        ret_text[0] = '\0';
+        for (size_t i = 0; i < place_count(place); i++)
+                at += (size_t)snprintf(ret_text + at, PLACE_TEXT_MAX - at, "%s%u", i > 0 ? "," : "",
+                                       place->device[i]->index);
+        return ret_text;
+}
+
 struct place place_parse(struct manager *manager, const char *text)
 {
         struct place place = place_nowhere;

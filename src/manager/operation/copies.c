@@ -196,7 +196,6 @@ static int begin_job(struct guest_job *own, enum mover_job_kind kind)
  * call end_wait(), or go_on() for the guest, and fails with what it returns else.
  */
 #define STEP_WAITS 1
-#define STEPS_MAX  8
 
 struct copy_step {
         int (*each)(struct guest_job *job);
@@ -209,7 +208,7 @@ struct copy_way {
         enum mover_job_kind pooled;         /* the kind of job then; else PEER */
         bool has_job;                       /* perhaps: what staging has begun goes on */
         bool has_end;                       /* the last step is taken also after a failure */
-        struct copy_step steps[STEPS_MAX];
+        const struct copy_step *steps;      /* behind the last, one of neither kind */
 };
 
 static void end(struct guest *guest)
@@ -222,8 +221,7 @@ static void end(struct guest *guest)
 
 static bool is_step(const struct guest *guest, size_t step)
 {
-        return step < STEPS_MAX &&
-               (guest->copy.way->steps[step].each || guest->copy.way->steps[step].once);
+        return guest->copy.way->steps[step].each || guest->copy.way->steps[step].once;
 }
 
 static bool is_last(const struct guest *guest)
@@ -596,13 +594,17 @@ static int end_job(struct guest_job *job)
         return 0;
 }
 
-/* What the mover maps is not off the device; else copies_end() comes once nobody waits for it. */
+/*
+ * What the mover maps is not off the device, and what has run cannot run again when the mover of another
+ * device has failed; else copies_end() comes once nobody waits for it.
+ */
 static int let_go(struct guest_job *job)
 {
         const struct guest *guest = job->guest;
         const struct operation *operation = guest->instance->operation;
 
-        return operation->kind == &operation_suspend || operation->is_undoing || guest->copy.then
+        return operation->kind == &operation_suspend || operation->is_undoing || guest->copy.then ||
+                               guest->copy.has_failed
                        ? end_job(job)
                        : 0;
 }
@@ -653,50 +655,39 @@ static bool is_parked(const struct guest *guest)
         return guest->memory[guest->copy.first].is_parked;
 }
 
-static const struct copy_way out = { .is_pooled = always,
-                                     .pooled = MOVER_OUT,
-                                     .has_end = true,
-                                     .steps = { { .once = be_lone },
-                                                { .once = prepare },
-                                                { .each = begin },
-                                                { .each = run },
-                                                { .once = note_filled },
-                                                { .once = keep_equal_once },
-                                                { .once = stamp },
-                                                { .each = let_go } } },
-                             ahead = { .is_pooled = is_from_pool,
-                                       .pooled = MOVER_IN,
-                                       .steps = { { .once = prepare },
-                                                  { .each = begin },
-                                                  { .each = stage } } },
-                             in = { .is_pooled = is_from_pool,
-                                    .pooled = MOVER_IN,
-                                    .has_job = true,
-                                    .has_end = true,
-                                    .steps = { { .once = prepare },
-                                               { .each = begin },
-                                               { .each = run },
-                                               { .once = note_filled },
-                                               { .each = let_go } } },
-                             arrive = { .is_pooled = always,
-                                        .pooled = MOVER_IN,
-                                        .has_end = true,
-                                        .steps = { { .once = prepare },
-                                                   { .each = begin },
-                                                   { .each = run },
-                                                   { .once = note_filled },
-                                                   { .each = let_go } } },
-                             back = { .is_pooled = is_parked,
-                                      .pooled = MOVER_IN,
-                                      .has_end = true,
-                                      .steps = { { .once = prepare },
-                                                 { .each = begin },
-                                                 { .each = run },
-                                                 { .once = note_filled },
-                                                 { .each = let_go } } },
-                             context = { .steps = { { .each = make_context },
-                                                    { .once = note_ready } } },
-                             nowhere = { .steps = { { .each = end_job } } };
+static const struct copy_step out_steps[] = {
+        { .once = be_lone }, { .once = prepare },     { .each = begin },
+        { .each = run },     { .once = note_filled }, { .once = keep_equal_once },
+        { .once = stamp },   { .each = let_go },      { 0 },
+};
+
+static const struct copy_step ahead_steps[] = {
+        { .once = prepare },
+        { .each = begin },
+        { .each = stage },
+        { 0 },
+};
+
+static const struct copy_step in_steps[] = {
+        { .once = prepare },     { .each = begin },  { .each = run },
+        { .once = note_filled }, { .each = let_go }, { 0 },
+};
+
+static const struct copy_step context_steps[] = {
+        { .each = make_context },
+        { .once = note_ready },
+        { 0 },
+};
+
+static const struct copy_step nowhere_steps[] = { { .each = end_job }, { 0 } };
+
+static const struct copy_way out = { always, MOVER_OUT, false, true, out_steps },
+                             ahead = { is_from_pool, MOVER_IN, false, false, ahead_steps },
+                             in = { is_from_pool, MOVER_IN, true, true, in_steps },
+                             arrive = { always, MOVER_IN, false, true, in_steps },
+                             back = { is_parked, MOVER_IN, false, true, in_steps },
+                             context = { always, 0, false, false, context_steps },
+                             nowhere = { always, 0, false, false, nowhere_steps };
 
 /* A copy of allocations @first to @first + @n - 1, by the movers of @place. */
 static void start_copy(struct guest *guest, size_t first, size_t n, const struct place *place,

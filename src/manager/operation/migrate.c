@@ -9,6 +9,7 @@
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
+#include "manager/model/place-text.h"
 #include "manager/operation/broadcast.h"
 #include "manager/operation/coming.h"
 #include "manager/operation/contexts.h"
@@ -20,12 +21,14 @@
 static int check(struct operation *operation, struct failure *failure)
 {
         const struct instance *instance = operation->instance;
+        char devices[PLACE_TEXT_MAX];
         int r;
 
         if (place_is_equal(&operation->target, &operation->source))
                 return failure_set(failure, -EALREADY, "WrongState", "choose another device",
-                                   "vGPU %s is on device %u already", instance->name,
-                                   operation->target.device[0]->index);
+                                   "vGPU %s is on device%s %s already", instance->name,
+                                   instance->n_parts > 1 ? "s" : "",
+                                   place_describe(&operation->target, devices));
         r = shared_check(operation, failure);
         if (r == 0)
                 r = coming_check_kind(operation, failure);

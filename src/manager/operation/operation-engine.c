@@ -19,6 +19,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/place-text.h"
 #include "manager/model/recovery.h"
 #include "manager/operation/admission.h"
 #include "manager/operation/broadcast.h"
@@ -515,10 +516,8 @@ static int check_gates(const struct instance *instance, struct failure *failure)
 
 static int check_usable(const struct instance *instance, struct failure *failure)
 {
-        int r = instance_check_one_device(instance, failure);
+        int r = instance_check_idle(instance, failure);
 
-        if (r == 0)
-                r = instance_check_idle(instance, failure);
         if (r == 0 && instance->state == STATE_FAILED)
                 r = failure_set(failure, -EUCLEAN, "WrongState",
                                 "end its processes; the log of vgpud says what happened",
@@ -585,9 +584,12 @@ bool operation_call_after(struct instance *instance, struct control_pending *pen
 int operation_start(struct instance *instance, const struct operation_kind *kind,
                     const struct operation_request *request, struct failure *failure)
 {
+        char from[PLACE_TEXT_MAX], to[PLACE_TEXT_MAX];
         struct operation *operation;
         int r = check_usable(instance, failure);
 
+        if (r == 0 && request->will_detach)
+                r = instance_check_one_device(instance, "be saved or loaded", failure);
         if (r == 0 && kind->guests == GUEST_PRESENT)
                 r = check_present(instance, failure);
         if (r < 0)
@@ -620,8 +622,8 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
         operation_begin(operation);
         observer_tell_changed(&instance->manager->observers);
         log_event_of(instance->owner, LOG_LEVEL_INFO, kind->name,
-                     "vgpu=%s processes=%zu from=%u to=%u timeout_ms=%u", instance->name,
-                     operation->n_processes, operation->source.device[0]->index,
-                     operation->target.device[0]->index, operation->timeout_ms);
+                     "vgpu=%s processes=%zu from=%s to=%s timeout_ms=%u", instance->name,
+                     operation->n_processes, place_describe(&operation->source, from),
+                     place_describe(&operation->target, to), operation->timeout_ms);
         return 0;
 }

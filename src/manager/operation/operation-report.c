@@ -17,6 +17,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/place-text.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
@@ -161,19 +162,19 @@ json_t *operation_report_left(struct instance *instance)
 static void log_end(const struct operation *operation, bool has_succeeded)
 {
         const struct instance *instance = operation->instance;
-        char quoted[LOG_QUOTED_MAX];
+        char quoted[LOG_QUOTED_MAX], from[PLACE_TEXT_MAX], to[PLACE_TEXT_MAX];
 
         if (has_succeeded)
                 log_event_of(instance->owner, LOG_LEVEL_NOTICE, operation->kind->past,
                              "vgpu=%s bytes=%" PRIu64 " unchanged=%" PRIu64
                              " seconds=%.3f copy=%.3f context=%.3f "
-                             "pool=%.3f fetch=%.3f processes=%zu from=%u to=%u",
+                             "pool=%.3f fetch=%.3f processes=%zu from=%s to=%s",
                              instance->name, operation->bytes, operation->bytes_unchanged,
                              (double)(clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1e9,
                              (double)operation->copy_ns / 1e9, (double)operation->context_ns / 1e9,
                              (double)operation->pool_ns / 1e9, (double)operation->fetch_ns / 1e9,
-                             operation->n_processes, operation->source.device[0]->index,
-                             operation->target.device[0]->index);
+                             operation->n_processes, place_describe(&operation->source, from),
+                             place_describe(&operation->target, to));
         else if (operation->is_recovery && !operation->has_failed_undo)
                 log_event(LOG_LEVEL_NOTICE, "undid an incomplete operation",
                           "vgpu=%s operation=%s state=%s", instance->name, operation->kind->name,

@@ -175,7 +175,7 @@ void facts_of_instance(struct state_instance *ret_record, const struct instance 
                 .ecc = STATE_NONE,
                 .accounting = 1,
                 .encoder_capacity = instance->encoder_capacity,
-                .can_migrate = instance->n_parts == 1,
+                .can_migrate = 1,
                 .frame_buffer_quota = instance->frame_buffer,
                 .frame_buffer_used = guests_get_used_of(instance, part),
                 .runtime_state_size = get_runtime_state(instance, part),
