@@ -2,19 +2,26 @@
 #include "exporter/live.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/list.h"
 #include "exporter/scrape.h"
 
 #define NS_PER_SECOND 1000000000ul
 #define BLOCK_SIZE    16384
+
+/* For the kernel to keep of a stream, so that one that nobody reads soon stops. */
+#define SEND_BUFFER_SIZE 65536
 
 /* One of the server-sent events; shared by those who are still sending it. */
 struct event {
@@ -27,6 +34,9 @@ struct stream {
         struct list link;
         struct live *live;
         struct MHD_Connection *connection;
+        int fd;              /* the connection's */
+        int queued;          /* bytes that the kernel had of it when that was looked at last */
+        uint64_t waits_ns;   /* since when these have not become less; 0: they have */
         struct event *event; /* that it sends, or NULL */
         size_t sent;
         uint64_t state, change; /* numbers of those that it took last */
@@ -249,9 +259,18 @@ static void leave_place(struct live *live)
         (void)pthread_mutex_unlock(&live->lock);
 }
 
+static int get_fd(struct MHD_Connection *connection)
+{
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+        return info ? info->connect_fd : -1;
+}
+
 /* It begins with what was before, and then gets what all get. NULL: too many look, or no memory. */
 static struct stream *add_stream(struct live *live, struct MHD_Connection *connection)
 {
+        const int size = SEND_BUFFER_SIZE;
         struct stream *stream;
         struct event *first;
 
@@ -266,7 +285,10 @@ static struct stream *add_stream(struct live *live, struct MHD_Connection *conne
                 return NULL;
         }
         (void)pthread_mutex_lock(&live->lock);
-        *stream = (struct stream){ .live = live, .connection = connection, .event = first };
+        *stream = (struct stream){
+                .live = live, .connection = connection, .fd = get_fd(connection), .event = first
+        };
+        (void)setsockopt(stream->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
         list_append(&live->streams, &stream->link);
         (void)pthread_cond_broadcast(&live->changed);
         (void)pthread_mutex_unlock(&live->lock);
@@ -293,6 +315,38 @@ int live_serve(struct live *live, struct MHD_Connection *connection)
         result = MHD_queue_response(connection, MHD_HTTP_OK, response);
         MHD_destroy_response(response);
         return result == MHD_YES ? 0 : -EIO;
+}
+
+/* Some of what waits has been read since the last look, or nothing waits: it goes on. */
+static bool is_stuck(struct stream *stream, uint64_t now_ns)
+{
+        int before = stream->queued;
+
+        if (ioctl(stream->fd, SIOCOUTQ, &stream->queued) < 0)
+                stream->queued = 0;
+        if (stream->queued == 0 || stream->queued < before)
+                stream->waits_ns = 0;
+        else if (stream->waits_ns == 0)
+                stream->waits_ns = now_ns;
+        return stream->waits_ns != 0 &&
+               now_ns - stream->waits_ns > LIVE_SECONDS_MAX * NS_PER_SECOND;
+}
+
+/* A descriptor is closed only after its stream has been freed, so it is never somebody else's. */
+unsigned int live_sweep(struct live *live)
+{
+        uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
+        struct stream *stream;
+        unsigned int n;
+
+        (void)pthread_mutex_lock(&live->lock);
+        list_for_each(stream, &live->streams, link) {
+                if (is_stuck(stream, now_ns))
+                        (void)shutdown(stream->fd, SHUT_RDWR);
+        }
+        n = live->n_streams;
+        (void)pthread_mutex_unlock(&live->lock);
+        return n;
 }
 
 /* Life. */

@@ -3,7 +3,7 @@
 #define EXPORTER_LIVE_H
 
 /*
- * The live page's stream: server-sent events, the same to all who look. A thread asks vgpud while somebody looks, a few
+ * The live page's stream: server-sent events, the same to all who look. A thread reads the state page while somebody looks, a few
  * times a second, and sleeps otherwise. Between two events a connection is suspended.
  *
  * A reader first gets what was before (the event "past"), then a state (the event "message"), then what has changed since
@@ -16,6 +16,9 @@
 /* So many may look at once; the other connections are for those who scrape. */
 #define LIVE_STREAMS_MAX 8
 
+/* Who has so long read nothing of what waits for him has to go: another one may want the place. */
+#define LIVE_SECONDS_MAX 10
+
 struct live;
 struct scrape;
 
@@ -27,6 +30,9 @@ int live_new(struct live **ret_live, struct scrape *scrape, unsigned int rate);
 
 /* live_serve() - answer with the stream. 1: too many look; nothing was answered. */
 int live_serve(struct live *live, struct MHD_Connection *connection);
+
+/* live_sweep() - end streams that nobody reads; called now and then. Returns how many there are. */
+unsigned int live_sweep(struct live *live);
 
 /* live_end() - end all streams: before the daemon is stopped. live_free() - after that. Returns NULL. */
 void live_end(struct live *live);

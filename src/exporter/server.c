@@ -114,7 +114,7 @@ unsigned int server_sweep(struct server *server)
                         (void)shutdown(visit->fd, SHUT_RDWR);
         }
         (void)pthread_mutex_unlock(&server->lock);
-        return n;
+        return n + live_sweep(server->live);
 }
 
 /* Answers. */
@@ -169,7 +169,7 @@ static enum MHD_Result answer_metrics(struct server *server, struct MHD_Connecti
         return MHD_queue_response(connection, MHD_HTTP_OK, response);
 }
 
-/* As long as it wants: live_serve() has bounds of its own. */
+/* As long as it wants: live_serve() and live_sweep() have bounds of their own. */
 static void exempt(struct server *server, struct MHD_Connection *connection)
 {
         int fd = get_fd(connection);

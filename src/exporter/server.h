@@ -8,9 +8,9 @@
  *     connections   SERVER_CONNECTIONS_MAX at once; more wait, or are refused by the kernel
  *     headers       SERVER_HEADER_MAX bytes of a request
  *     time          SERVER_SECONDS_MAX for all of a connection, one request each; but for those of
- *                   the live page (live.h), of which LIVE_STREAMS_MAX are served at once, and those that
- *                   wait for vgpud (desk.h)
- *     questions     vgpud is asked at most ten times a second, however many ask us
+ *                   the live page (live.h), of which LIVE_STREAMS_MAX are served at once, as long as
+ *                   somebody reads them, and those that wait for vgpud (desk.h)
+ *     questions     the state page and the sensors are read at most ten times a second, however many ask us
  */
 
 #define SERVER_CONNECTIONS_MAX 32

@@ -305,6 +305,39 @@ static void wait_for_room(void)
         fail_msg("streams that are gone still take room");
 }
 
+/* Places are taken by those who never read; they lose them, and who reads keeps his. */
+static void test_streams_that_nobody_reads_end(void **state)
+{
+        int fds[LIVE_STREAMS_MAX];
+        struct pollfd pollfd = { .events = POLLIN };
+        char event[4096];
+        (void)state;
+
+        for (size_t i = 0; i < LIVE_STREAMS_MAX; i++) {
+                pollfd.fd = fds[i] = visit();
+                assert_true(send(fds[i], "GET /events" TAIL, sizeof("GET /events" TAIL) - 1, 0) >
+                            0);
+                assert_int_equal(poll(&pollfd, 1, PATIENCE_MS), 1);
+        }
+        expect("GET /events" TAIL, "HTTP/1.1 503 ", "too many");
+        assert_true(server_sweep(server) >= LIVE_STREAMS_MAX);
+        ahead += LIVE_SECONDS_MAX + 1;
+        read_event(fds[0], event, sizeof(event));
+        while (recv(fds[0], event, sizeof(event), MSG_DONTWAIT) > 0)
+                ;
+        assert_true(server_sweep(server) >= LIVE_STREAMS_MAX);
+        for (size_t i = 1; i < LIVE_STREAMS_MAX; i++) {
+                pollfd = (struct pollfd){ .fd = fds[i], .events = POLLRDHUP };
+                assert_int_equal(poll(&pollfd, 1, 0), 1);
+        }
+        wait_for_room();
+        read_event(fds[0], event, sizeof(event));
+        for (size_t i = 0; i < LIVE_STREAMS_MAX; i++)
+                fd_close(fds[i]);
+        server = server_free(server); /* all places are free again */
+        start(NULL);
+}
+
 static void test_streams_go_on_and_are_bounded(void **state)
 {
         int fds[LIVE_STREAMS_MAX];
@@ -358,6 +391,7 @@ int main(void)
                 cmocka_unit_test(test_what_is_no_request_harms_nobody),
                 cmocka_unit_test(test_those_who_say_nothing_are_sent_away),
                 cmocka_unit_test(test_the_page_names_nobody_else),
+                cmocka_unit_test(test_streams_that_nobody_reads_end),
                 cmocka_unit_test(test_streams_go_on_and_are_bounded),
         };
 
