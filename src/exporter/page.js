@@ -8,6 +8,7 @@ const HOUR_MS = 3600000;
 const LEAST_MS = 300000; // the line of the last hour begins with so much, and grows
 const COLOURS = 8;
 const MINUTE_MS = 60000;
+const RETRY_MS = 3000;
 
 const rows = new Map();    // of vGPUs, by UUID
 const cards = new Map();   // of devices, by UUID
@@ -457,7 +458,7 @@ function takeChange(change) {
 function show(state) {
         setText(document.getElementById("host"), state.host);
         if (!state.up) {
-                setStatus("bad", "vgpud does not answer");
+                setStatus("bad", "vgpud does not run, or does not answer");
                 return;
         }
         setStatus("good", state.simulated ? "live, simulated GPUs" : "live");
@@ -772,11 +773,35 @@ function route() {
 
 // The stream, and what a reader may press.
 
-const events = new EventSource("events");
-events.onmessage = event => takeState(JSON.parse(event.data));
-events.addEventListener("change", event => takeChange(JSON.parse(event.data)));
-events.addEventListener("past", event => showPast(JSON.parse(event.data)));
-events.onerror = () => setStatus("bad", "no connection to vgpu-exporter; trying again");
+let events = null;
+
+// After an answer that is no stream, the browser neither says which one it was nor tries again.
+async function sayWhy() {
+        const enough = new AbortController();
+        try {
+                const answer = await fetch("events", { cache: "no-store", signal: enough.signal });
+                if (!answer.ok)
+                        setStatus("bad", (await answer.text()).trim() + "; trying again");
+        } catch {
+                // It cannot be reached, which has been said.
+        }
+        enough.abort();
+        setTimeout(connect, RETRY_MS);
+}
+
+function connect() {
+        events = new EventSource("events");
+        events.onmessage = event => takeState(JSON.parse(event.data));
+        events.addEventListener("change", event => takeChange(JSON.parse(event.data)));
+        events.addEventListener("past", event => showPast(JSON.parse(event.data)));
+        events.onerror = () => {
+                setStatus("bad", "no connection to vgpu-exporter; trying again");
+                if (events.readyState === EventSource.CLOSED)
+                        sayWhy();
+        };
+}
+
+connect();
 document.getElementById("token-button").addEventListener("click", pressToken);
 document.getElementById("token-form").addEventListener("submit", enterToken);
 document.getElementById("token-cancel").addEventListener("click", () => document.getElementById("token-dialog").close());

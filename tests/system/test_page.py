@@ -4,6 +4,7 @@
 import os
 import pathlib
 import re
+import socket
 import tempfile
 import unittest
 import urllib.parse
@@ -11,7 +12,7 @@ import urllib.parse
 import case
 import webdriver
 from exporter import Exporter
-from wait import until
+from wait import PATIENCE, until
 
 HOSTILE = '<img src=x onerror="window.evil=1">'
 
@@ -95,7 +96,7 @@ class Page(Browsing):
         self.open()
         until(lambda: self.status() == "live, simulated GPUs", "the page to be live", context=self.status)
         self.host.kill()
-        until(lambda: self.status() == "vgpud does not answer", "the page to say so", context=self.status)
+        until(lambda: self.status() == "vgpud does not run, or does not answer", "the page to say so", context=self.status)
         self.host.start()
         until(lambda: self.status() == "live, simulated GPUs", "the page to be live again", context=self.status)
 
@@ -112,6 +113,25 @@ class Page(Browsing):
         exporter = Exporter(self.host, "--listen", urllib.parse.urlsplit(exporter.url).netloc)
         self.wait_shown("the new name")
         self.assertEqual(self.status(), "live, simulated GPUs")
+
+    def test_too_many_look(self):
+        """It says so, and goes on when one of them has left."""
+        address = urllib.parse.urlsplit(self.exporter.url)
+        others = []
+        self.addCleanup(lambda: [other.close() for other in others])
+
+        def take_place():
+            other = socket.create_connection((address.hostname, address.port), PATIENCE)
+            others.append(other)
+            other.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            return b" 200 " in other.recv(4096)
+        until(lambda: not take_place(), "all places to be taken")
+        self.open()
+        until(lambda: self.status() == "too many look at the page; close another one; trying again",
+              "the page to say so", context=self.status)
+        for other in others:
+            other.close()
+        until(lambda: self.status() == "live, simulated GPUs", "the page to be live", context=self.status)
 
     def test_a_slow_network(self):
         self.browser.slow_down(300, 16000)
