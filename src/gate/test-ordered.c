@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of pools, in the order of streams: as the driver's, but it can be moved. */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -447,6 +448,77 @@ FAKE_TEST(test_a_failing_driver_call_leaves_nothing_behind)
         check(page->slot[FAKE_SLOT].n_allocations == 0);
 }
 
+FAKE_TEST(test_a_free_waits_where_a_stream_has_no_event_for_us)
+{
+        CUdeviceptr pointer;
+        CUstream stream;
+
+        if (!fake_is_simulated())
+                return;
+        check(setenv("OPENVGPU_SIM_FAIL", "cuEventRecord@1=400", 1) == 0);
+        page = fake_guest_start(GIB);
+        set_threshold(default_pool(), UINT64_MAX);
+        set(default_pool(), CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, 0);
+        stream = new_stream();
+        pointer = allocate(4 * MIB, stream);
+        check(cuMemsetD8Async(pointer, 1, 4 * MIB, stream) == CUDA_SUCCESS);
+        release(pointer, stream);
+        check(cuStreamQuery(stream) == CUDA_SUCCESS);
+        check(allocate(4 * MIB, new_stream()) == pointer);
+}
+
+#define THREADS 6
+#define ROUNDS  200
+#define CHECKED 8
+
+static struct {
+        CUcontext context;
+        CUstream stream[3];
+} shared;
+
+static void *use_streams(void *argument)
+{
+        unsigned int seed = (unsigned int)(uintptr_t)argument;
+        unsigned char value[CHECKED], number = (unsigned char)seed;
+
+        check(cuCtxSetCurrent(shared.context) == CUDA_SUCCESS);
+        for (int i = 0; i < ROUNDS; i++) {
+                CUstream stream = shared.stream[(unsigned int)i / CHECKED % 3];
+                size_t size = 1 + (size_t)rand_r(&seed) % (i % 2 ? 3000 : 5 * MIB);
+                CUdeviceptr pointer = allocate(size, stream);
+
+                check(cuMemsetD8Async(pointer, number, size, stream) == CUDA_SUCCESS);
+                check(cuMemcpyDtoHAsync_v2(&value[i % CHECKED], pointer + size - 1, 1, stream) ==
+                      CUDA_SUCCESS);
+                release(pointer, stream);
+                if (i % CHECKED != CHECKED - 1)
+                        continue;
+                check(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+                for (size_t at = 0; at < CHECKED; at++)
+                        check(value[at] == number);
+        }
+        return NULL;
+}
+
+FAKE_TEST(test_threads_that_share_streams_do_not_share_memory)
+{
+        pthread_t thread[THREADS];
+
+        page = fake_guest_start(256 * MIB);
+        set_threshold(default_pool(), 16 * MIB);
+        check(cuCtxGetCurrent(&shared.context) == CUDA_SUCCESS);
+        for (size_t i = 0; i < 3; i++)
+                shared.stream[i] = new_stream();
+        for (size_t i = 0; i < THREADS; i++)
+                check(pthread_create(&thread[i], NULL, use_streams, (void *)(uintptr_t)(i + 1)) ==
+                      0);
+        for (size_t i = 0; i < THREADS; i++)
+                check(pthread_join(thread[i], NULL) == 0);
+        check(cuCtxSynchronize() == CUDA_SUCCESS);
+        check(movable() <= 16 * MIB);
+        check(page->slot[FAKE_SLOT].n_allocations == 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -466,7 +538,9 @@ int main(void)
                 cmocka_unit_test(test_memory_may_be_freed_while_another_stream_is_captured),
                 cmocka_unit_test(test_memory_may_be_freed_in_a_stream_of_another_context),
                 cmocka_unit_test(test_memory_of_pools_ends_with_the_last_context),
+                cmocka_unit_test(test_threads_that_share_streams_do_not_share_memory),
                 cmocka_unit_test(test_a_failing_driver_call_leaves_nothing_behind),
+                cmocka_unit_test(test_a_free_waits_where_a_stream_has_no_event_for_us),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
