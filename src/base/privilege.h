@@ -13,6 +13,8 @@ enum privilege_program {
         PRIVILEGE_MOVER,
         PRIVILEGE_KEEPER,
         PRIVILEGE_SAMPLER,
+        PRIVILEGE_LIMITER,          /* vgpu-sampler --limit */
+        PRIVILEGE_LIMITING_MANAGER, /* vgpud, if it starts that one */
         PRIVILEGE_PROGRAMS
 };
 

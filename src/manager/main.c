@@ -13,9 +13,10 @@
 #include "manager/simulation.h"
 #include "manager/startup.h"
 
-static void give_up_privilege(void)
+static void give_up_privilege(const struct options *options)
 {
-        int r = privilege_keep(PRIVILEGE_MANAGER);
+        bool sets_limits = options->kernel_limits[0] && !options->simulate;
+        int r = privilege_keep(sets_limits ? PRIVILEGE_LIMITING_MANAGER : PRIVILEGE_MANAGER);
 
         if (r < 0)
                 log_event(LOG_LEVEL_WARNING, "the kernel lets vgpud give up no capabilities",
@@ -81,7 +82,7 @@ int main(int argc, char **argv)
         }
         log_init(options.log_level, options.is_log_json);
         reload_block(&options);
-        give_up_privilege();
+        give_up_privilege(&options);
         if (run_manager(&options, &failure) >= 0)
                 return 0;
         fprintf(stderr, "vgpud: %s\n", failure.message);

@@ -15,16 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "base/control-group.h"
 #include "nvml/control.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
 
 #define NO_LIMIT ULLONG_MAX
-
-/* Where the second version of control groups is, beside the first or alone. */
-#define MOUNT_BESIDE "/sys/fs/cgroup/unified"
-#define MOUNT        "/sys/fs/cgroup"
 
 struct path {
         char text[STATE_PATH_MAX];
@@ -110,50 +106,19 @@ nvmlReturn_t our_nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t handle, nvmlGetMemory
         return NVML_SUCCESS;
 }
 
-/* "0::/user.slice/..." is the line of the second version. */
-static bool read_own(struct path *ret_path)
-{
-        const char *mount = is_folder(MOUNT_BESIDE) ? MOUNT_BESIDE : MOUNT;
-        CLEANUP(fd_closep) int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
-        char text[4096], *line, *end;
-        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-
-        if (n < 0)
-                return false;
-        text[n] = '\0';
-        for (line = text; strncmp(line, "0::", 3) != 0; line++) {
-                line = strchr(line, '\n');
-                if (!line)
-                        return false;
-        }
-        end = strchr(line, '\n');
-        if (end)
-                *end = '\0';
-        return snprintf(ret_path->text, sizeof(ret_path->text), "%s%s", mount, line + 3) <
-               (int)sizeof(ret_path->text);
-}
-
-static bool is_within(const struct path *own, const char *folder)
-{
-        size_t n = strlen(folder);
-
-        return strncmp(own->text, folder, n) == 0 &&
-               (own->text[n] == '\0' || own->text[n] == '/' || folder[n - 1] == '/');
-}
-
 uint64_t memory_limit_get_own(uint32_t device, uint64_t otherwise)
 {
         const struct state_page *state_page = view_state_page();
         uint32_t end = state_end_memory_limit(state_page);
         struct state_memory_limit record;
         int saved_errno = errno;
-        struct path own;
+        char own[CONTROL_GROUP_MAX];
 
-        if (end > 0 && read_own(&own))
+        if (end > 0 && control_group_find(own, 0))
                 for (uint32_t slot = 0; slot < end; slot++)
                         if (state_read_memory_limit(state_page, slot, &record) &&
                             record.device == device && record.hard < otherwise &&
-                            is_within(&own, record.path) && is_folder(record.path))
+                            control_group_is_within(own, record.path) && is_folder(record.path))
                                 otherwise = record.hard;
         errno = saved_errno;
         return otherwise;

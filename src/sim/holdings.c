@@ -20,6 +20,7 @@
 
 #include "base/cleanup.h"
 #include "sim/host.h"
+#include "sim/limit.h"
 #include "sim/slot-owner.h"
 
 static void lock(struct holdings *holdings)
@@ -85,41 +86,60 @@ static bool remove_unheld(struct holdings *holdings, const char *name)
         return true;
 }
 
-/* DEVICE-SIZE-INODE */
-static bool read_name(const char *name, unsigned long *ret_device, uint64_t *ret_size)
-{
-        char *end;
-        unsigned long device = strtoul(name, &end, 10);
+struct shared {
+        uint32_t device, limit;
+        uint64_t size;
+};
 
-        if (end == name || *end != '-' || device >= HOST_DEVICES_MAX)
-                return false;
-        *ret_size = strtoull(end + 1, NULL, 10);
-        *ret_device = device;
-        return true;
+/* DEVICE-SIZE-LIMIT-INODE */
+static bool read_name(const char *name, struct shared *ret_shared)
+{
+        return sscanf(name, "%u-%lu-%u-", &ret_shared->device, &ret_shared->size,
+                      &ret_shared->limit) == 3 &&
+               ret_shared->device < HOST_DEVICES_MAX && ret_shared->limit <= HOST_LIMITS;
+}
+
+/* Row 0 is of those without a limit. */
+static void add_files(struct holdings *holdings, DIR *folder, uint64_t (*sum)[HOST_DEVICES_MAX],
+                      uint32_t n_limits)
+{
+        struct dirent *entry;
+        struct shared shared;
+
+        while ((entry = readdir(folder)))
+                if (read_name(entry->d_name, &shared) && !remove_unheld(holdings, entry->d_name))
+                        sum[shared.limit <= n_limits ? shared.limit : 0][shared.device] +=
+                                shared.size;
 }
 
 static void count_shared(struct holdings *holdings)
 {
+        struct host *host = holdings->host;
+        uint32_t n_limits = host->n_limits < HOST_LIMITS ? host->n_limits : HOST_LIMITS;
+        uint64_t(*sum)[HOST_DEVICES_MAX] = calloc(n_limits + 1, sizeof(*sum));
         int fd = openat(holdings->memory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-        uint64_t sum[HOST_DEVICES_MAX] = { 0 };
-        struct dirent *entry;
 
-        if (!folder) {
-                (void)fd_close(fd);
+        if (!folder || !sum) {
+                if (folder)
+                        (void)closedir(folder);
+                else
+                        (void)fd_close(fd);
+                free(sum);
                 return;
         }
-        while ((entry = readdir(folder))) {
-                unsigned long device;
-                uint64_t size;
-
-                if (read_name(entry->d_name, &device, &size) &&
-                    !remove_unheld(holdings, entry->d_name))
-                        sum[device] += size;
-        }
+        add_files(holdings, folder, sum, n_limits);
         (void)closedir(folder);
-        for (uint32_t i = 0; i < holdings->host->n_devices; i++)
-                holdings->host->device[i].shared = sum[i];
+        for (uint32_t device = 0; device < host->n_devices; device++) {
+                uint64_t all = sum[0][device];
+
+                for (uint32_t i = 0; i < n_limits; i++) {
+                        host->limit[i].shared[device] = sum[i + 1][device];
+                        all += sum[i + 1][device];
+                }
+                host->device[device].shared = all;
+        }
+        free(sum);
 }
 
 static uint64_t sum_used(struct holdings *holdings, int device)
@@ -145,14 +165,20 @@ static void reap(struct holdings *holdings)
         count_shared(holdings);
 }
 
+static bool has_room(struct holdings *holdings, int device, uint64_t size)
+{
+        return sum_free(holdings, device) >= size &&
+               limit_has_room(holdings->host, holdings->slot, device, size);
+}
+
 int holdings_charge(struct holdings *holdings, int device, uint64_t size)
 {
         int r = 0;
 
         lock(holdings);
-        if (sum_free(holdings, device) < size)
+        if (!has_room(holdings, device, size))
                 reap(holdings);
-        if (sum_free(holdings, device) < size)
+        if (!has_room(holdings, device, size))
                 r = -ENOMEM;
         else
                 holdings->slot->used[device] += size;
@@ -181,9 +207,18 @@ uint64_t holdings_get_free(struct holdings *holdings, int device)
         return left;
 }
 
+/* What is under a limit counts there, too. */
+static void add_shared(struct holdings *holdings, int device, uint32_t limit, uint64_t size)
+{
+        holdings->host->device[device].shared += size;
+        if (limit > 0)
+                holdings->host->limit[limit - 1].shared[device] += size;
+}
+
 /* In this order, so that a kill in between leaves too much counted, which the next reap repairs. */
 int holdings_share(struct holdings *holdings, int fd, int device, uint64_t size)
 {
+        uint32_t limit = limit_of_us(holdings->host);
         char from[32], name[64];
         struct stat status;
         int r = 0;
@@ -191,12 +226,13 @@ int holdings_share(struct holdings *holdings, int fd, int device, uint64_t size)
         if (fstat(fd, &status) < 0)
                 return -errno;
         (void)snprintf(from, sizeof(from), "/proc/self/fd/%d", fd);
-        (void)snprintf(name, sizeof(name), "%d-%lu-%lu", device, size, (uint64_t)status.st_ino);
+        (void)snprintf(name, sizeof(name), "%d-%lu-%u-%lu", device, size, limit,
+                       (uint64_t)status.st_ino);
         lock(holdings);
-        holdings->host->device[device].shared += size;
+        add_shared(holdings, device, limit, size);
         if (linkat(AT_FDCWD, from, holdings->memory, name, AT_SYMLINK_FOLLOW) < 0) {
                 r = -errno;
-                holdings->host->device[device].shared -= size;
+                add_shared(holdings, device, limit, -size);
         } else {
                 holdings->slot->used[device] -= size;
         }

@@ -14,19 +14,20 @@
  *   service-N    socket on which the process of slot N takes checkpoint calls
  *
  * Device memory lies in the folder @memory, on a tmpfs: each allocation is a file without a name;
- * one that has been exported gets a name there, DEVICE-SIZE-INODE, so that others can see whether
- * anybody still holds it (memory-file.h).
+ * one that has been exported gets a name there, DEVICE-SIZE-LIMIT-INODE, so that others can see whether
+ * anybody still holds it (memory-file.h); LIMIT is the number of the limit that it counts for, or 0.
  */
 
 #include <stdint.h>
 
 #define HOST_MAGIC           0x54534f48u /* "HOST" */
-#define HOST_VERSION         5u
+#define HOST_VERSION         6u
 #define HOST_DEVICES_MAX     32
 #define HOST_SLOTS           2048
 #define HOST_SLOTS_KEPT      64 /* the first, for the programs of the host itself (host.h) */
 #define HOST_DEVICE_NAME_MAX 96
 #define HOST_PATH_MAX        256
+#define HOST_LIMITS          4096
 
 struct host_device {
         char name[HOST_DEVICE_NAME_MAX]; /* "NVIDIA H200" */
@@ -60,6 +61,13 @@ struct host_slot {
         _Atomic uint64_t busy[HOST_DEVICES_MAX][HOST_BUSY_KINDS];
 };
 
+/* Of a control group, on each device (limit.h). */
+struct host_limit {
+        char path[HOST_PATH_MAX]; /* "": free */
+        _Atomic uint64_t bytes;
+        _Atomic uint64_t shared[HOST_DEVICES_MAX]; /* as that of the device, of its processes */
+};
+
 struct host {
         uint32_t magic;
         uint32_t version;
@@ -69,6 +77,8 @@ struct host {
         char memory[HOST_PATH_MAX]; /* absolute path of the folder */
         struct host_device device[HOST_DEVICES_MAX];
         struct host_slot slot[HOST_SLOTS];
+        _Atomic uint32_t n_limits;
+        struct host_limit limit[HOST_LIMITS];
 };
 
 #endif

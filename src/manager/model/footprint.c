@@ -21,6 +21,11 @@ static uint64_t at_most(uint64_t bytes, const struct device *device, uint64_t pa
         return bytes < device->memory_total / part ? bytes : device->memory_total / part;
 }
 
+uint64_t footprint_get_unknown(const struct device *device)
+{
+        return at_most(UNKNOWN, device, UNKNOWN_PART);
+}
+
 static uint64_t fixed_bytes(const struct guest *guest, size_t part)
 {
         struct page_use use;

@@ -23,6 +23,9 @@ struct guest;
  */
 uint64_t footprint_get(const struct guest *guest, size_t part, const struct device *device);
 
+/* footprint_get_unknown() - what is assumed of the contexts of a process of which nothing is known. */
+uint64_t footprint_get_unknown(const struct device *device);
+
 /* footprint_note() - remember what is known of @guest now, as it leaves its device. */
 void footprint_note(struct guest *guest);
 

@@ -81,6 +81,7 @@ int launch_add(struct instance *instance, pid_t pid, uid_t uid, struct failure *
                 return r;
         list_append(&instance->launches, &launch->link);
         launch = NULL;
+        observer_tell_instance(&manager->observers, instance, INSTANCE_LAUNCHES);
         return 0;
 }
 

@@ -32,6 +32,7 @@ struct container_maker;
 struct control;
 struct device;
 struct fair_queue;
+struct fence;
 struct pinning;
 struct guest_socket;
 struct history;
@@ -89,8 +90,10 @@ struct manager {
         struct history *history;                       /* what happened to vGPUs */
         struct residency *residency;                   /* who leaves and comes by itself */
         struct control *control;
-        struct tally tally; /* of operations */
-        bool is_ready;      /* what a former manager left is in order; clients are served */
+        char kernel_limits[128]; /* fence/fence.h: "in force", or "off" and why */
+        struct fence *fence;     /* NULL: off */
+        struct tally tally;      /* of operations */
+        bool is_ready;           /* what a former manager left is in order; clients are served */
 };
 
 #endif

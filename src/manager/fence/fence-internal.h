@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_FENCE_INTERNAL_H
+#define MANAGER_FENCE_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "base/control-group.h"
+#include "base/list.h"
+#include "manager/fence/fence.h"
+
+struct child;
+struct instance;
+
+#define FENCE_NO_LIMIT UINT64_MAX
+
+struct fence_group {
+        struct list link;
+        const struct instance
+                *instance; /* NULL: its limit is to be taken away, then it is forgotten */
+        bool is_ours;      /* and not a container's */
+        char path[CONTROL_GROUP_MAX];
+        uint64_t wanted, asked, set; /* bytes; FENCE_NO_LIMIT */
+};
+
+struct fence {
+        struct manager *manager;
+        char parent[CONTROL_GROUP_MAX]; /* where our folder is */
+        char folder[CONTROL_GROUP_MAX]; /* of the groups of this manager's vGPUs */
+        struct list groups;
+
+        struct fence_group *under_way; /* NVIDIA's library is being asked for it */
+        sd_event_source *answer;
+        struct child *child;
+};
+
+/* Groups: fence-group.c. */
+
+/* fence_group_make_folder() - find, and make, the folder for them. 0: off, and why is known. */
+int fence_group_make_folder(struct fence *fence, struct failure *failure);
+
+/* fence_group_remove() - of no vGPU any more: what is left in it goes to the parent. */
+void fence_group_remove(const struct fence *fence, const char *path);
+
+/* The driver: fence-driver.c. */
+
+/* fence_apply() - have the driver set what is wanted and not set; may take a while. */
+void fence_apply(struct fence *fence);
+
+void fence_driver_end(struct fence *fence);
+
+/* fence_forget() - free @group. */
+void fence_forget(struct fence *fence, struct fence_group *group);
+
+/* fence_note() - the limit of @group is another one, or the fence is off: tell who shows it. */
+void fence_note(struct fence *fence);
+
+#endif
