@@ -307,6 +307,11 @@ static void test_the_parts_of_an_instance_have_ids_of_their_own(void **state)
         assert_string_equal(read.more[0].device_uuid, "GPU-3");
         assert_string_equal(read.more[1].device_uuid, "GPU-0");
         assert_int_equal(read.more[1].id, made.more[1].id);
+        assert_int_equal(store_set_part(fixture->store, made.more[0].id, "GPU-7"), 0);
+        read = (struct store_instance){ 0 };
+        assert_int_equal(store_each_instance(fixture->store, copy_instance, &read), 0);
+        assert_string_equal(read.more[0].device_uuid, "GPU-7");
+        assert_string_equal(read.more[1].device_uuid, "GPU-0");
         assert_int_equal(store_remove_instance(fixture->store, made.id), 0);
         next = make_instance(fixture, "next");
         read = (struct store_instance){ 0 };

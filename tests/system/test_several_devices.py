@@ -70,8 +70,7 @@ class Making(Case):
                                (("--device", "0,0"), "device 0 is named twice"),
                                (("--device", "0,9"), "there is no device '9'"),
                                (("--devices", "2", "--share", "50"), "takes no turns"),
-                               (("--devices", "2", "--idle-after", "5m"), "stays where it is"),
-                               (("--devices", "2", "--class", "batch"), "stays where it is")):
+                               (("--devices", "2", "--class", "batch"), "on no overcommitted device")):
             with self.subTest(options=options):
                 self.assertIn(words, self.refused("create", "job", "--fb", "64M", *options))
         self.assertIn("leave out", self.host.vgpu("create", "job", "--fb", "64M", "--devices", "2", "--device", "0", code=2).errors)
@@ -343,10 +342,9 @@ class Refused(Case):
         self.assertIn("take turns", self.refused("create", "more", "--fb", "64M", "--device", "0,2"))
         self.assertIn("takes no turns", self.refused("share", "job", "50"))
 
-    def test_it_does_not_leave_by_itself(self):
+    def test_it_has_no_class(self):
         self.make("job", "0,1")
-        for command in (("idle", "job", "5m"), ("class", "job", "interactive")):
-            self.assertIn("only a vGPU of one device can leave by itself", self.refused(*command))
+        self.assertIn("only a vGPU of one device can have a class", self.refused("class", "job", "interactive"))
 
     def answer(self, vgpu, version):
         """What a process that joins is answered: each is one of its own."""

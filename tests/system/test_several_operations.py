@@ -7,6 +7,7 @@ import signal
 
 import case
 from several import Case
+from wait import until
 from wire import Refused
 
 MIB = 1 << 20
@@ -299,6 +300,55 @@ class Rooms(Case):
         self.check(guest)
         self.end(guest)
 
+
+class Idle(Case):
+    """It leaves both of its devices by itself, and comes back to both."""
+
+    HOST = {"devices": "3xH200:256M"}
+
+    def begin(self):
+        self.make("job", "0,1", 128, idle_after=0.2)
+        guest = self.start()
+        self.wait_away()
+        return guest
+
+    def wait_away(self):
+        self.host.wait_for("job", lambda v: v["state"] == "suspended", "to have left by itself")
+
+    def test_it_comes_back_by_demand(self):
+        guest = self.begin()
+        self.assertEqual(self.memory(), [0] * 3)
+        self.check(guest)
+        self.wait_away()
+        self.host.kill()
+        self.host.start()
+        self.check(guest)
+        self.end(guest)
+
+    def test_it_waits_for_room_on_the_second_device(self):
+        guest = self.begin()
+        self.make("other", "1", 192)
+        guest.write("check 1 34")
+        self.host.wait_for("job", lambda v: "device 1 has" in v["demand_reason"], "to lack room")
+        self.assertEqual(self.host.get("job")["state"], "suspended")
+        n = len(guest.lines)
+        self.host.vgpu("rm", "other")
+        until(lambda: len(guest.lines) > n, "an answer", context=self.host.log)
+        self.assertEqual(guest.lines[n], "right")
+        self.end(guest)
+
+    def test_it_can_be_told_to_and_told_not_to(self):
+        self.make("job", "0,1", 128)
+        guest = self.start()
+        self.host.vgpu("idle", "job", "1s")
+        self.wait_away()
+        self.check(guest)
+        self.host.vgpu("idle", "job", "never")
+        if self.host.get("job")["state"] == "suspended":  # it has just left again
+            self.call("ResumeVgpu")
+        self.check(guest)
+        self.assertEqual(self.host.get("job")["state"], "running")
+        self.end(guest)
 
 
 if __name__ == "__main__":

@@ -135,19 +135,16 @@ static int check_device(const struct instance_request *request, const struct dev
         return r;
 }
 
-/* What is for vGPUs that take turns, or leave and come back. */
+/* What is for vGPUs that take turns, or make room for others. */
 static int check_several(const struct instance_request *request, struct failure *failure)
 {
-        const char *option = request->share           ? "share"
-                             : request->idle_after_ms ? "idle_after"
-                             : request->class         ? "swap_class"
-                                                      : NULL;
+        const char *option = request->share ? "share" : request->class ? "swap_class" : NULL;
 
         if (request->n_devices == 1 || !option)
                 return 0;
-        return failure_parameter(failure, option,
-                                 "leave share, idle time and class out, or ask for one device",
-                                 "a vGPU of several devices takes no turns, and stays where it is");
+        return failure_parameter(
+                failure, option, "leave share and class out, or ask for one device",
+                "a vGPU of several devices takes no turns, and is on no overcommitted device");
 }
 
 static int check_request(struct manager *manager, const struct instance_request *request,

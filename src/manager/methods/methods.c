@@ -193,12 +193,12 @@ static int create_vgpu(struct control_pending *pending, struct failure *failure)
 static int set_vgpu_idle(struct control_pending *pending, struct failure *failure)
 {
         struct instance *instance = find_named(pending, failure);
-        int r = instance ? instance_check_one_device(instance, "leave by itself", failure)
-                         : -ENOENT;
+        int r;
 
-        if (r == 0)
-                r = residency_set(instance, get_idle_after(pending),
-                                  control_call_bool(&pending->call, "idle_keep_context"), failure);
+        if (!instance)
+                return -ENOENT;
+        r = residency_set(instance, get_idle_after(pending),
+                          control_call_bool(&pending->call, "idle_keep_context"), failure);
         if (r < 0)
                 return r;
         control_reply(pending, json_pack("{so}", "vgpu", describe_instance(instance)));
@@ -208,8 +208,7 @@ static int set_vgpu_idle(struct control_pending *pending, struct failure *failur
 static int set_vgpu_class(struct control_pending *pending, struct failure *failure)
 {
         struct instance *instance = find_named(pending, failure);
-        int r = instance ? instance_check_one_device(instance, "leave by itself", failure)
-                         : -ENOENT;
+        int r = instance ? instance_check_one_device(instance, "have a class", failure) : -ENOENT;
 
         if (r == 0)
                 r = residency_record_set_class(

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rules of names, devices, owners and promises: a manager without sockets and processes. */
+#include <errno.h>
 #include <stdio.h>
 
 #include "base/size.h"
@@ -9,6 +10,7 @@
 #include "manager/model/device.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/place-text.h"
 #include "manager/model/policy.h"
 #include "manager/model/promise.h"
 #include "manager/model/residency-view.h"
@@ -66,6 +68,34 @@ static void link_in(struct manager *manager, struct instance *instance)
 {
         list_init(&instance->guests);
         list_append(&manager->instances, &instance->link);
+}
+
+static void test_a_place_is_written_and_read(void **state)
+{
+        struct manager *manager = make_manager();
+        char text[STORE_PLACE_MAX], numbers[PLACE_TEXT_MAX];
+        struct failure failure = { 0 };
+        struct place place, read;
+        (void)state;
+
+        assert_int_equal(
+                place_find(manager, "2,GPU-abcdef00-0000-4000-8000-000000000000", &place, &failure),
+                0);
+        assert_int_equal(place_count(&place), 2);
+        assert_string_equal(place_describe(&place, numbers), "2,0");
+        assert_true(place_has(&place, &manager->device[2]));
+        assert_false(place_has(&place, &manager->device[1]));
+        place_format(&place, text);
+        read = place_parse(manager, text);
+        assert_true(place_is_equal(&place, &read));
+        read = place_parse(manager, "");
+        assert_true(place_is_nowhere(&read));
+        strcat(text, ",GPU-gone");
+        read = place_parse(manager, text);
+        assert_true(place_is_nowhere(&read)); /* and not on the first two of it */
+        assert_int_equal(place_find(manager, "0,1,0", &place, &failure), -EINVAL);
+        assert_int_equal(place_find(manager, "0,7", &place, &failure), -ENODEV);
+        free_manager(manager);
 }
 
 static void test_names_are_of_letters_digits_and_three_signs(void **state)
@@ -289,6 +319,7 @@ static void test_uuids_are_made_and_read(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_a_place_is_written_and_read),
                 cmocka_unit_test(test_names_are_of_letters_digits_and_three_signs),
                 cmocka_unit_test(test_a_device_is_found_by_index_uuid_and_unique_beginning),
                 cmocka_unit_test(test_promises_are_of_those_on_the_device),

@@ -602,8 +602,8 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
         operation->will_detach = request->will_detach;
         operation->timeout_ms = request->timeout_ms;
         operation->is_by_itself = request->is_by_itself;
-        operation->hands_over = request->hands_over;
-        operation->is_early = request->is_early;
+        operation->hands_over = request->hands_over && instance->n_parts == 1;
+        operation->is_early = request->is_early && instance->n_parts == 1;
         if (request->pending && request->pending->uid != instance->owner) {
                 operation->is_for_another = true;
                 operation->asker = request->pending->uid;

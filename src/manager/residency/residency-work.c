@@ -5,6 +5,7 @@
 #include "daemon/process.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
+#include "manager/model/promise.h"
 #include "manager/operation/broadcast.h"
 #include "manager/residency/residency-internal.h"
 
@@ -43,13 +44,22 @@ void residency_look_at_work(struct instance *instance, uint64_t now)
                         instance->residency.last_work_ns = now;
 }
 
+static bool is_overcommitted(const struct instance *instance)
+{
+        bool is = false;
+
+        for (size_t i = 0; i < instance->n_parts; i++)
+                is |= promise_is_overcommitted(instance->part[i].device);
+        return is;
+}
+
 void residency_find_hold(const struct instance *instance, char *text, size_t size)
 {
         const struct guest *guest;
         struct page_use use;
 
         text[0] = '\0';
-        if (instance->n_parts > 1)
+        if (instance->n_parts > 1 && is_overcommitted(instance))
                 snprintf(text, size, "it has %zu devices", instance->n_parts);
         list_for_each(guest, &instance->guests, link) {
                 if (!residency_takes_part(guest) || instance->residency.keeps_context)
