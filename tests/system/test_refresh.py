@@ -171,6 +171,18 @@ class Ways(Refresh):
             guest.finish()
 
 
+    def test_it_follows_who_has_more_memory_by_now_or_less(self):
+        guest = self.host.start_guest("train", "guest-hold", "16M")
+        guest.hold("device")
+        self.swap()
+        for what in ("device", "nothing"):
+            before = self.count(DONE)
+            guest.hold(what)
+            self.wait_log(DONE, before)
+            report = self.swap()
+            self.assertEqual(report["bytes_unchanged"], report["bytes"])
+
+
 class Room(Refresh):
     options = ["--refresh", "1G", "--simulate", "1xH200:512M", "--pool-limit", "64M", "--slab-size", "2M"]
 

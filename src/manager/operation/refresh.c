@@ -23,6 +23,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/policy.h"
 #include "manager/model/sharing.h"
 #include "manager/operation/job-lists.h"
 #include "manager/operation/operation-internal.h"
@@ -288,6 +289,35 @@ static void on_prepared(struct pool_reservation *reservation, int error, void *u
         copy(guest);
 }
 
+/*
+ * It has more memory than its copy, or less: another copy, which has nothing yet. Only where nobody has to go for
+ * it: what is copied ahead of need shall not cost another what is copied already.
+ */
+static bool make_copy(struct guest *guest)
+{
+        const struct instance *instance = guest->instance;
+        struct pool *pool = instance->manager->pool;
+        struct failure failure = { 0 };
+        char owner[POOL_OWNER_MAX];
+        struct pool_info info;
+
+        pool_get_info(pool, &info);
+        policy_name_owner(instance, owner);
+        if (info.used + info.spare + info.held + guest->memory_bytes > info.limit ||
+            policy_check_pool(instance, owner, guest->memory_bytes, &failure) < 0)
+                return false;
+        clean_copy_drop(guest);
+        return pool_reserve_in(pool, &guest->reservation, owner, instance->uuid,
+                               guest->refresh->device->index, guest->memory_bytes) == 0;
+}
+
+static bool take_copy(struct guest *guest)
+{
+        if (guest->memory_bytes != clean_copy_get_length(guest))
+                return make_copy(guest);
+        return clean_copy_take(guest, guest->memory_bytes);
+}
+
 static void take(struct guest *guest)
 {
         struct refresh *refresh = guest->refresh;
@@ -295,8 +325,7 @@ static void take(struct guest *guest)
         int r;
 
         refresh->bytes = guest->memory_bytes;
-        if (guest->memory_bytes != clean_copy_get_length(guest) || !refresh_can(guest) ||
-            !clean_copy_take(guest, guest->memory_bytes)) {
+        if (guest->memory_bytes == 0 || !refresh_can(guest) || !take_copy(guest)) {
                 open_gate(guest);
                 return;
         }
@@ -341,8 +370,7 @@ static void on_closed(struct guest *guest, const struct guest_answer *answer, vo
         refresh->n_connections = guest->n_connections;
         if (answer->error) {
                 end(guest, "its gate did not close");
-        } else if (refresh->must_stop || answer->bytes != clean_copy_get_length(guest) ||
-                   answer->holds & WRITTEN_BY_OTHERS) {
+        } else if (refresh->must_stop || answer->holds & WRITTEN_BY_OTHERS) {
                 open_gate(guest);
         } else {
                 guest_forget_memory(guest);
@@ -370,18 +398,25 @@ static bool may_be_asked(const struct guest *guest)
                !sharing_is_any(guest) && !process_is_stopped(guest->pid);
 }
 
+static struct page_use read_use(const struct guest *guest)
+{
+        const struct instance *instance = guest->instance;
+        struct page_use use;
+
+        page_read(&instance->part[0].page, guest->slot, instance->frame_buffer, &use);
+        return use;
+}
+
 bool refresh_can(const struct guest *guest)
 {
         const struct instance *instance = guest->instance;
         const struct device *device = instance_home(instance);
-        struct page_use use;
 
         if (instance->manager->options->refresh_rate == 0 || instance->n_parts > 1 ||
             instance->state != STATE_RUNNING || !device->mover || mover_is_lost(device->mover) ||
             !device->has_context || !clean_copy_can_be_taken(guest))
                 return false;
-        page_read(&instance->part[0].page, guest->slot, instance->frame_buffer, &use);
-        return use.movable == clean_copy_get_length(guest) && !(use.holds & WRITTEN_BY_OTHERS);
+        return !(read_use(guest).holds & WRITTEN_BY_OTHERS);
 }
 
 bool refresh_is_due(const struct guest *guest, uint64_t now)
@@ -393,8 +428,9 @@ bool refresh_is_due(const struct guest *guest, uint64_t now)
             guest->refreshed.not_before_ns > now)
                 return false;
         read_work(guest, &n_works, &n_launches);
-        return !guest->refreshed.is_any || n_works != guest->refreshed.n_works ||
-               n_launches != guest->refreshed.n_launches;
+        return !guest->refreshed.is_any ||
+               read_use(guest).movable != clean_copy_get_length(guest) ||
+               n_works != guest->refreshed.n_works || n_launches != guest->refreshed.n_launches;
 }
 
 bool refresh_start(struct guest *guest)

@@ -30,7 +30,7 @@ struct operation;
 /* refresh_can() - has it a copy that could be brought up to date, here and now? */
 bool refresh_can(const struct guest *guest);
 
-/* refresh_is_due() - has it had work since its copy was what it is? @now: CLOCK_MONOTONIC. */
+/* refresh_is_due() - has it had work, or other memory, since its copy was what it is? @now: CLOCK_MONOTONIC. */
 bool refresh_is_due(const struct guest *guest, uint64_t now);
 
 /* refresh_start() - false: it cannot be, or there is no memory. */
