@@ -72,6 +72,7 @@ struct vgpu_operation_report {
         bool had_left;    /* suspend: it had left by itself; nothing moved, and it stays away now */
         uint64_t bytes_unchanged; /* suspend: of @bytes, what host memory had from the last time */
         double fetch_seconds;     /* resume: reading from disk what was spilled there */
+        double stopped_seconds;   /* migrate: for how long the programs stood still */
 };
 
 /**

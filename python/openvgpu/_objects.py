@@ -149,6 +149,7 @@ class Report:
     lost: str = ""  # the processes that the driver could not restore; "": none
     had_left: bool = False  # suspend: it had left by itself; nothing moved, and it stays away now
     fetch_seconds: float = 0    # resume: to read from disk what was spilled there
+    stopped_seconds: float = 0  # migrate: for how long the programs stood still
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,6 +15,8 @@
 
 void leaving_close(struct operation *operation)
 {
+        if (operation->closing_ns == 0)
+                operation->closing_ns = clock_now(CLOCK_MONOTONIC);
         rest_begin(operation);
 }
 

@@ -121,6 +121,14 @@ void operation_add_progress(struct operation *operation, uint64_t bytes)
                 operation_report_progress(operation);
 }
 
+/* Those of a suspend stand still for longer than that. */
+static double get_stopped_seconds(const struct operation *operation)
+{
+        if (operation->kind != &operation_migrate || operation->closing_ns == 0)
+                return 0;
+        return (double)(clock_now(CLOCK_MONOTONIC) - operation->closing_ns) / 1e9;
+}
+
 static json_t *make_report(const struct operation *operation)
 {
         uint64_t drain = operation->drained_ns ? operation->drained_ns - operation->started_ns : 0;
@@ -138,6 +146,7 @@ static json_t *make_report(const struct operation *operation)
                 .had_left = operation->had_left,
                 .bytes_unchanged = operation->bytes_unchanged,
                 .fetch_seconds = (double)operation->fetch_ns / 1e9,
+                .stopped_seconds = get_stopped_seconds(operation),
         };
         json_t *report = record_make(&record_report, &record);
 
