@@ -153,20 +153,28 @@ static void *create_memory(void *argument)
         return NULL;
 }
 
-/* The driver refuses @call once; whoever makes it asks for room, and tries again when there is an answer. */
-static void expect_a_wait(const char *failure, void *(*call)(void *))
+/* The driver refuses @call once: the thread that makes it asks for room. */
+static struct instance_page *start_to_wait(const char *failure, void *(*call)(void *),
+                                           uint64_t *made, pthread_t *ret_thread)
 {
         struct instance_page *page;
-        struct instance_page_slot *slot;
-        pthread_t thread;
-        uint64_t made;
 
         check(setenv("OPENVGPU_SIM_FAIL", failure, 1) == 0);
         page = fake_guest_start(GIB);
-        slot = &page->slot[FAKE_SLOT];
         atomic_store(&page->waits, 1);
-        check(pthread_create(&thread, NULL, call, &made) == 0);
+        check(pthread_create(ret_thread, NULL, call, made) == 0);
         wait_until_asked(page, 1);
+        return page;
+}
+
+/* Whoever has asked tries again when there is an answer. */
+static void expect_a_wait(const char *failure, void *(*call)(void *))
+{
+        uint64_t made;
+        pthread_t thread;
+        struct instance_page *page = start_to_wait(failure, call, &made, &thread);
+        struct instance_page_slot *slot = &page->slot[FAKE_SLOT];
+
         check(slot->wanted > 0 && slot->pending == 0);       /* it asks nobody now */
         check(fake_close(FAKE_GUEST_TIMEOUT_MS).error == 0); /* it is outside of the driver */
         fake_guest_command(GATE_OPEN);
@@ -194,17 +202,11 @@ FAKE_TEST(test_memory_of_cuMemCreate_waits_until_others_have_left)
 static void expect_the_ceiling_to_hold(const char *failure, void *(*call)(void *))
 {
         const struct timespec nap = { .tv_nsec = 30000000 };
-        struct instance_page *page;
-        struct instance_page_slot *slot;
-        pthread_t thread;
         uint64_t made, had;
+        pthread_t thread;
+        struct instance_page *page = start_to_wait(failure, call, &made, &thread);
+        struct instance_page_slot *slot = &page->slot[FAKE_SLOT];
 
-        check(setenv("OPENVGPU_SIM_FAIL", failure, 1) == 0);
-        page = fake_guest_start(GIB);
-        slot = &page->slot[FAKE_SLOT];
-        atomic_store(&page->waits, 1);
-        check(pthread_create(&thread, NULL, call, &made) == 0);
-        wait_until_asked(page, 1);
         had = slot->wanted;
         set_ceiling(page, 1, 60);
         atomic_store(&slot->answer, 1);
