@@ -22,6 +22,13 @@ static struct piece {
         size_t size;
 } pieces[PIECES];
 
+uint64_t fake_guest_used(const struct instance_page *page)
+{
+        const struct instance_page_slot *slot = &page->slot[FAKE_SLOT];
+
+        return slot->used[INSTANCE_PAGE_MOVABLE] + slot->used[INSTANCE_PAGE_FIXED];
+}
+
 void fake_guest_fill(void)
 {
         for (int i = 0; i < PIECES; i++) {

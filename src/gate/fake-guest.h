@@ -14,6 +14,9 @@
 /* fake_guest_start() - on a device of its own, with a context. */
 struct instance_page *fake_guest_start(uint64_t quota);
 
+/* fake_guest_used() - what it has on the device, movable or not. */
+uint64_t fake_guest_used(const struct instance_page *page);
+
 void fake_guest_fill(void);
 void fake_guest_check(void); /* all is as fake_guest_fill() wrote it */
 void fake_guest_free(void);
