@@ -295,15 +295,21 @@ class Crowd(case.Case):
         guest.wait_steps()
         guest.finish()
 
-    def test_who_was_asking_before_cannot_take_the_way_back(self):
-        """He was let through, and the driver answers him only when the mover has let go of the room."""
-        (name,), (guest,) = self.start(1, 60)
+    def ask_for_room(self):
+        """Two in one more vGPU: one runs, and one is about to ask the driver for as much as a context has."""
+        size = f"{CONTEXT // MIB}M"
         self.host.create("other", "256M")
         other = self.host.run("other", "guest-train", "--size", "8M")
         other.wait_ready()
         self.host.arm("gate-asking", "pause")
-        late = self.host.run("other", "guest-train", "--size", f"{CONTEXT // MIB}M", "--piece", f"{CONTEXT // MIB}M")
+        late = self.host.run("other", "guest-train", "--size", size, "--piece", size)
         self.host.wait_paused("gate-asking")
+        return other, late
+
+    def test_who_was_asking_before_cannot_take_the_way_back(self):
+        """He was let through, and the driver answers him only when the mover has let go of the room."""
+        (name,), (guest,) = self.start(1, 60)
+        other, late = self.ask_for_room()
         self.stranger(12 * MIB)  # the margin of the way back, and a little
         self.host.arm("suspend.moved", "fail")
         before = len(self.host.log())
@@ -324,12 +330,7 @@ class Crowd(case.Case):
     def test_who_asks_for_ever_does_not_keep_others_from_going_back(self):
         """Not for the time of the whole operation, which may be a day."""
         (name,), (guest,) = self.start(1, 60)
-        self.host.create("other", "256M")
-        other = self.host.run("other", "guest-train", "--size", "8M")
-        other.wait_ready()
-        self.host.arm("gate-asking", "pause")
-        late = self.host.run("other", "guest-train", "--size", f"{CONTEXT // MIB}M", "--piece", f"{CONTEXT // MIB}M")
-        self.host.wait_paused("gate-asking")
+        other, late = self.ask_for_room()
         self.host.arm("suspend.moved", "fail")
         before = len(self.host.log())
         with self.host.connect() as suspend:

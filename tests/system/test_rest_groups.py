@@ -149,9 +149,7 @@ class Faults(Groups):
 
     def test_all_ranks_are_killed(self):
         ranks, client = self.begin(2)
-        for guest in ranks.all:
-            guest.process.kill()
-            guest.process.wait()
+        ranks.die()
         self.go_on()
         with self.assertRaises(Refused) as raised:
             client.answer()

@@ -44,6 +44,12 @@ class Pairs:
         for guest in guests:
             self.assertEqual(guest.end_input(), 0, guest.context())
 
+    def end_pairs(self, pairs):
+        """All end, after a look at what check_both_ways() has left."""
+        for i, (maker, user) in enumerate(pairs):
+            user.hold(f"check={1000 + i}")
+            self.end(user, maker)
+
     def suspend_and_resume(self, *options):
         self.host.vgpu("suspend", "job", *options)
         self.host.vgpu("resume", "job")
@@ -238,9 +244,7 @@ class Sharing(Pairs, case.Case):
         for name in ("rank0", "rank2"):
             self.refused("WrongState", "SuspendVgpu", name=name, group=True)
         self.host.vgpu("resume", "rank1", "--group")
-        for i, (maker, user) in enumerate(pairs):
-            user.hold(f"check={1000 + i}")
-            self.end(user, maker)
+        self.end_pairs(pairs)
 
     def test_a_group_waits_for_the_gates_to_tell_a_new_manager_what_they_share(self):
         pairs = self.group()
@@ -278,9 +282,7 @@ class Sharing(Pairs, case.Case):
             client.answer()
         stopped.signal(signal.SIGCONT)
         self.host.start()
-        for i, (maker, user) in enumerate(pairs):
-            user.hold(f"check={1000 + i}")
-            self.end(user, maker)
+        self.end_pairs(pairs)
 
     def is_refused(self, name):
         with contextlib.suppress(Refused):
@@ -330,9 +332,7 @@ class Sharing(Pairs, case.Case):
         for name in ("rank0", "rank1", "rank2"):
             self.refused("NotMovable", "OpenMemory", name=name, detach=True)
         self.host.vgpu("resume", "rank0", "--group")
-        for i, (maker, user) in enumerate(pairs):
-            user.hold(f"check={i + 1000}")
-            self.end(user, maker)
+        self.end_pairs(pairs)
 
     def test_the_memory_of_a_group_is_dumped_and_loaded(self):
         pairs = self.group()

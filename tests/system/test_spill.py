@@ -129,13 +129,18 @@ class Ways(Spill):
         until(lambda: self.pool()["spilled"] == 0, "the other one to be given back")
         self.finish()
 
-    def test_a_vgpu_that_comes_back_does_not_wait_for_its_file(self):
+    def suspend_while_the_disk_hangs(self):
+        """Of three the last, for which the pool has no room: who waits for the answer."""
         self.add("a", "b", "c")
         self.suspend("a", "b")
         self.arm("spill.writing=pause")
         client = self.host.client()
         client.send("SuspendVgpu", name="c")
         self.host.wait_paused("spill.writing")
+        return client
+
+    def test_a_vgpu_that_comes_back_does_not_wait_for_its_file(self):
+        client = self.suspend_while_the_disk_hangs()
         self.resume("a")
         self.guests["a"].step()
         self.host.go_on("spill.writing")
@@ -145,12 +150,7 @@ class Ways(Spill):
 
     def test_room_that_comes_by_itself_is_not_waited_for(self):
         """The disk hangs; another vGPU comes back meanwhile, and what it had in the pool is enough."""
-        self.add("a", "b", "c")
-        self.suspend("a", "b")
-        self.arm("spill.writing=pause")
-        client = self.host.client()
-        client.send("SuspendVgpu", name="c")
-        self.host.wait_paused("spill.writing")
+        client = self.suspend_while_the_disk_hangs()
         self.resume("b")
         self.guests.pop("b").finish()
         client.answer()
