@@ -38,7 +38,7 @@ def main(service_path, socket_path):
     assert service["RuntimeDirectoryPreserve"] == "yes", "guests find the next manager there"
     assert service["Restart"] == "on-failure" and int(service["WatchdogSec"]) > 0
     assert service["Type"] == "notify", "the watchdog begins with READY=1"
-    assert service["ExecReload"] == "/bin/kill -HUP $MAINPID", "vgpud.conf(5) promises it"
+    assert service["ExecReload"] == '/bin/sh -c "kill -HUP $MAINPID"', "vgpud.conf(5) promises it"
     assert service["RestartPreventExitStatus"] == "2", "a wrong configuration is not tried again"
     assert service["Sockets"] == pathlib.Path(socket_path).name
     assert socket["Service"] == pathlib.Path(service_path).name

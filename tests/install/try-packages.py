@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Debian packages in a fresh root: installed, upgraded under running guests, removed, purged.
+"""Debian packages in a fresh root with systemd: installed, upgraded under running guests, removed, purged.
 
 usage: try-packages.py PACKAGES GUEST [SUITE]
 
 PACKAGES is a folder of .deb files, GUEST the program tests/guests/guest-train of a build, SUITE the release of
-Debian (default: this machine's). Needs root and debootstrap. No systemd runs in the root: what the packages ask of
-`systemctl` is done by a few lines of ours, with the commands of the unit.
+Debian (default: this machine's). Needs root and mmdebstrap. systemd runs in the root as in a container, in namespaces and
+a control group of its own, which end with this.
 """
 import os
 import pathlib
@@ -22,24 +22,20 @@ sys.dont_write_bytecode = True
 from guest import Guest  # noqa: E402
 from wait import until  # noqa: E402
 
-# Starts, ends and restarts vgpud; all else is answered with success.
-SYSTEMCTL = """#!/bin/sh
-echo "$*" >>/var/log/systemctl
-case " $* " in *" vgpud.service "*) ;; *) exit 0 ;; esac
-running() { [ -e /run/vgpud.pid ] && kill -0 "$(cat /run/vgpud.pid)" 2>/dev/null; }
-case " $* " in *" is-active "*) running; exit ;; *" is-enabled "*) echo enabled; exit ;; esac
-case " $* " in *" stop "* | *" restart "*)
-        if running; then
-                kill "$(cat /run/vgpud.pid)"
-                while running; do sleep 0.1; done
-        fi ;;
-esac
-case " $* " in *" start "* | *" restart "*)
-        mkdir -p /run/openvgpu /var/lib/openvgpu
-        /usr/bin/vgpud >>/var/log/vgpud.log 2>&1 </dev/null &
-        echo $! >/run/vgpud.pid ;;
-esac
+# Makes a container of the root, with as little as systemd needs; in a mount namespace of our own.
+BOOT = r"""
+mount --bind "$0" "$0" && cd "$0"
+mount -t proc proc proc && mount -t sysfs -o ro sysfs sys
+mount -t tmpfs tmpfs run && mount -t tmpfs tmpfs tmp && mount -t tmpfs tmpfs dev && mkdir dev/shm dev/pts
+mknod -m 666 dev/null c 1 3 && mknod -m 666 dev/zero c 1 5 && mknod -m 666 dev/full c 1 7
+mknod -m 666 dev/random c 1 8 && mknod -m 666 dev/urandom c 1 9 && mknod -m 666 dev/tty c 5 0
+mount -t tmpfs tmpfs dev/shm && mount -t tmpfs tmpfs sys/fs/cgroup && mount -t cgroup2 cgroup2 sys/fs/cgroup
+mkdir -p old && pivot_root . old && umount -l old
+exec env -i container=other PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd
 """
+
+# As in check-unit.py, in points of 10.
+EXPOSURE_MAX = 50
 
 # Made by the package or by vgpud; none of it is to be there after a purge.
 OURS = ("/usr/bin/vgpu*", "/usr/lib/openvgpu", "/usr/lib/x86_64-linux-gnu/libopenvgpu*", "/usr/lib/systemd/system/vgpu*",
@@ -48,19 +44,47 @@ OURS = ("/usr/bin/vgpu*", "/usr/lib/openvgpu", "/usr/lib/x86_64-linux-gnu/libope
 
 
 class Root:
-    def __init__(self, directory, suite):
+    def __init__(self, directory, suite, guest):
         self.directory = pathlib.Path(directory)
         self.environment = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8",
                             "DEBIAN_FRONTEND": "noninteractive", "HOME": "/root"}
-        subprocess.run(["debootstrap", "--variant=minbase", suite, directory, mirror()], check=True,
-                       stdout=subprocess.DEVNULL)
-        for kind, place in (("proc", "proc"), ("tmpfs", "dev/shm"), ("tmpfs", "run")):
-            self.path(place).mkdir(exist_ok=True)
-            subprocess.run(["mount", "-t", kind, kind, self.path(place)], check=True)
-        self.path("run/systemd/system").mkdir(parents=True)
-        self.write("usr/local/bin/systemctl", SYSTEMCTL).chmod(0o755)
-        self.write("etc/apt/apt.conf.d/path", f"DPkg::Path \"{self.environment['PATH']}\";\n")
+        # Its lists of packages are kept: they need not be fetched again.
+        subprocess.run(["mmdebstrap", "--quiet", "--variant=apt", "--mode=root", "--dpkgopt=force-unsafe-io", "--skip=cleanup/apt",
+                        "--include=systemd,systemd-sysv", suite, directory, mirror()], check=True)
         self.write("etc/openvgpu/vgpud.conf.d/simulate.conf", "simulate = 2xH200:1G\npool-limit = 512M\n")
+        shutil.copy2(guest, self.path("usr/local/bin"))
+        self.boot()
+
+    def boot(self):
+        """In a control group of version 2, which systemd takes for that of the whole machine."""
+        self.groups = self.directory.parent / "groups"
+        self.groups.mkdir()
+        subprocess.run(["mount", "-t", "cgroup2", "cgroup2", self.groups], check=True)
+        self.group = self.groups / f"openvgpu-packages-{os.getpid()}"
+        self.group.mkdir()
+        script = 'echo $$ >"$0/cgroup.procs" && exec unshare --mount --cgroup --uts --ipc --pid --fork --kill-child sh -ec "$@"'
+        self.machine = subprocess.Popen(["sh", "-c", script, self.group, BOOT, self.directory],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        # /sbin/init of the root: the only child.
+        until(self.init, "systemd to start")
+        until(lambda: self.ask("systemctl", "is-system-running").stdout.strip() in ("running", "degraded"), "systemd to be ready")
+
+    def init(self):
+        children = pathlib.Path(f"/proc/{self.machine.pid}/task/{self.machine.pid}/children").read_text().split()
+        found = [int(pid) for pid in children if pathlib.Path(f"/proc/{pid}/comm").read_text() == "systemd\n"]
+        return found[0] if found else None
+
+    def end(self):
+        self.machine.kill()
+        self.machine.wait()
+        until(lambda: not (self.group / "cgroup.procs").exists() or "populated 0" in (self.group / "cgroup.events").read_text(),
+              "all that ran in the root to end")
+        for folder, _, _ in os.walk(self.group, topdown=False):
+            os.rmdir(folder)
+
+    def enter(self, *command):
+        return ["nsenter", "--target", str(self.init()), "--mount", "--pid", "--uts", "--ipc", "--cgroup", "--root", "--wd=/",
+                *command]
 
     def path(self, name):
         return self.directory / name.lstrip("/")
@@ -71,33 +95,37 @@ class Root:
         path.write_text(text)
         return path
 
+    def ask(self, *command):
+        return subprocess.run(self.enter(*command), env=self.environment, capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL)
+
     def run(self, *command, code=0):
-        done = subprocess.run(["chroot", self.directory, *command], env=self.environment, capture_output=True,
-                              text=True, check=False)
-        assert code is None or done.returncode == code, f"{command}: {done.stdout}{done.stderr}{self.log()}"
-        return done.stdout
+        done = self.ask(*command)
+        assert done.returncode == code, f"{command}: {done.stdout}{done.stderr}{self.log()}"
+        return done.stdout + done.stderr
 
     def log(self):
-        """What was asked of systemctl, and what vgpud said."""
-        return "".join(path.read_text() for path in map(self.path, ("var/log/systemctl", "var/log/vgpud.log")) if path.exists())
+        return self.ask("journalctl", "--no-pager", "--quiet", "--unit", "vgpud").stdout
 
     def guest(self, vgpu):
-        log = f"tmp/steps-{vgpu}"
-        return Guest(["chroot", self.directory, "vgpu", "run", "--vgpu", vgpu, "--", "/guest-train", "--size", "64M", "--pause",
-                      "20", "--log", "/" + log], self.environment, log=self.path(log)).wait_ready()
+        return Guest(self.enter("vgpu", "run", "--vgpu", vgpu, "--", "guest-train", "--size", "64M", "--pause", "20",
+                                "--log", f"/root/steps-{vgpu}"),
+                     self.environment, log=self.path(f"root/steps-{vgpu}")).wait_ready()
 
     def install(self, folder):
         """The packages of the folder, together, as a user gives them to apt; what they need comes from Debian."""
-        shutil.copytree(folder, self.path("packages"), dirs_exist_ok=True)
-        debs = sorted(f"/packages/{path.name}" for path in pathlib.Path(folder).glob("*.deb"))
-        self.run("apt-get", "install", "-y", "-q", "--no-install-recommends", *debs)
+        debs = [path for path in sorted(pathlib.Path(folder).glob("*.deb")) if "-dbgsym_" not in path.name]
+        self.path("packages").mkdir(exist_ok=True)
+        for deb in debs:
+            shutil.copy(deb, self.path("packages"))
+        self.run("apt-get", "install", "-y", "-q", "--no-install-recommends",
+                 *(f"/packages/{deb.name}" for deb in debs))
 
     def manager(self):
-        return int(self.path("run/vgpud.pid").read_text())
+        return int(self.run("systemctl", "show", "--property=MainPID", "--value", "vgpud"))
 
     def wait_manager(self):
-        until(lambda: subprocess.run(["chroot", self.directory, "vgpu", "info"], env=self.environment, check=False,
-                                     capture_output=True).returncode == 0, "vgpud to answer", context=self.log)
+        until(lambda: self.ask("vgpu", "info").returncode == 0, "vgpud to answer", context=self.log)
 
     def state(self, vgpu):
         return re.search(r"^ *State +(\S+)", self.run("vgpu", "show", vgpu), re.M | re.I)[1]
@@ -134,6 +162,25 @@ def step(text):
     print(f"ok: {text}", flush=True)
 
 
+def try_unit(root):
+    """What only a real systemd does."""
+    root.run("systemctl", "stop", "vgpud.service")
+    assert root.ask("systemctl", "is-active", "vgpud.service").stdout.strip() == "inactive"
+    root.run("vgpu", "info")
+    until(lambda: root.ask("systemctl", "is-active", "vgpud.service").returncode == 0, "vgpud to be started", context=root.log)
+    step("who connects to the socket of a vgpud that is not there starts it")
+    before = root.manager()
+    root.write("etc/openvgpu/vgpud.conf.d/log.conf", "log-level = debug\n")
+    root.run("systemctl", "reload", "vgpud")
+    until(lambda: "the configuration was read again" in root.log(), "vgpud to read its configuration again", context=root.log)
+    assert root.manager() == before
+    root.path("etc/openvgpu/vgpud.conf.d/log.conf").unlink()
+    step("a reload reads the configuration again, in the same vgpud")
+    print(root.run("systemd-analyze", "security", "--no-pager", f"--threshold={EXPOSURE_MAX}", "vgpud.service")
+          .strip().splitlines()[-1].lstrip("→ "))
+    step("systemd finds it no more exposed than it has to be")
+
+
 def try_upgrade(root, packages):
     root.run("vgpu", "create", "train", "--fb", "256M")
     root.run("vgpu", "create", "asleep", "--fb", "256M")
@@ -154,12 +201,18 @@ def try_upgrade(root, packages):
     return train, asleep
 
 
+def find_child(pid):
+    (child,) = map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+    return child
+
+
 def try_removal(root, train, asleep):
-    root.run("apt-get", "remove", "-y", "-q", "openvgpu")
+    said = root.run("apt-get", "remove", "-y", "-q", "openvgpu")
+    assert re.search(r"programs run in vGPUs.*: asleep train$", said, re.M), said
     train.wait_steps()
     step("removed: a program that still runs keeps its GPU")
     for guest in (train, asleep):
-        guest.signal(signal.SIGTERM)
+        os.kill(find_child(guest.pid), signal.SIGTERM)  # of nsenter
         assert guest.join() == 0 and guest.lines[-1].endswith(" ok"), guest.context()
     step("both programs have all that they had, word for word")
     assert root.path("var/lib/openvgpu").exists() and root.path("etc/openvgpu/vgpud.conf").exists()
@@ -167,18 +220,18 @@ def try_removal(root, train, asleep):
              "openvgpu-slurm", "python3-openvgpu")
     assert not root.left(), root.left()
     assert root.path("etc/openvgpu/vgpud.conf.d/simulate.conf").exists()
+    assert not root.ask("systemctl", "--failed", "--no-legend").stdout, root.ask("systemctl", "--failed").stdout
     step("purged: nothing of it is left but the user's own file")
 
 
-def try_packages(packages, guest, root, former):
-    shutil.copy2(guest, root.path("guest-train"))
+def try_packages(packages, root, former):
     make_former(packages, former)
-    root.run("apt-get", "update", "-q")
     root.install(former)
     root.wait_manager()
     root.run("getent", "group", "vgpu")
     root.run("python3", "-c", "import openvgpu")
     step("installed: vgpud answers")
+    try_unit(root)
     try_removal(root, *try_upgrade(root, packages))
 
 
@@ -190,18 +243,19 @@ def this_suite():
 def main():
     if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
-    if "TRY_PACKAGES_INSIDE" not in os.environ:
-        # What is mounted and what runs ends with this; the shell is their init, and collects what has ended.
+    if "TRY_PACKAGES_INSIDE" not in os.environ:  # what is mounted goes with it
         os.environ["TRY_PACKAGES_INSIDE"] = "1"
-        os.execvp("unshare", ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
-                              "sh", "-c", '"$@"; exit $?', "sh", sys.executable, *sys.argv])
+        os.execvp("unshare", ["unshare", "--mount", sys.executable, *sys.argv])
     suite = sys.argv[3] if len(sys.argv) == 4 else this_suite()
     work = tempfile.mkdtemp()
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", work], check=True)
     try:
-        root = Root(os.path.join(work, "root"), suite)
-        step(f"a fresh root: {suite}")
-        try_packages(sys.argv[1], sys.argv[2], root, pathlib.Path(work, "former"))
+        root = Root(os.path.join(work, "root"), suite, os.path.realpath(sys.argv[2]))
+        step(f"a fresh root: {suite}, with systemd")
+        try:
+            try_packages(sys.argv[1], root, pathlib.Path(work, "former"))
+        finally:
+            root.end()
     finally:
         subprocess.run(["umount", "--recursive", "--lazy", work], check=False)
         os.rmdir(work)
