@@ -203,6 +203,14 @@ CUresult our_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
         return result;
 }
 
+/* A right that is taken away is the driver's to know: mappings that are there keep it. */
+CUresult our_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access, size_t count)
+{
+        CUresult result = DRIVER(cuMemPoolSetAccess)(pool, access, count);
+
+        return result == CUDA_SUCCESS ? pool_let(pool, access, count) : result;
+}
+
 static CUresult waited(CUresult result)
 {
         if (result == CUDA_SUCCESS)

@@ -89,7 +89,7 @@ static CUresult handle_create(CUmemGenericAllocationHandle *ret_handle,
 CUresult mapping_grant(const struct mapping *mapping)
 {
         CUmemAccessDesc access[PEER_DEVICES_MAX];
-        size_t n = peer_access(access, mapping->device);
+        size_t n = peer_access(access, mapping->device, mapping->peers);
 
         return DRIVER(cuMemSetAccess)(mapping->address, mapping->size, access, n);
 }

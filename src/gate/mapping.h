@@ -51,6 +51,7 @@ struct mapping {
         struct physical
                 *physical; /* NULL, or what the application has made, mapped where it says: vmm.h */
         uint64_t buffer_id;        /* changes with the memory: caches of registrations go by it */
+        uint64_t peers;            /* a bit for each device that may use it whatever peer.h says */
         struct stock_chunk *chunk; /* NULL, or what a pool has of it */
         struct block *block;
         struct mapping *next_block; /* in memory.c's list of blocks */

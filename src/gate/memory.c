@@ -606,6 +606,14 @@ void memory_set_chunk(struct mapping *mapping, struct stock_chunk *chunk)
         pthread_mutex_unlock(&memory.lock);
 }
 
+CUresult memory_let(struct mapping *mapping, uint64_t peers)
+{
+        pthread_mutex_lock(&memory.lock);
+        mapping->peers = peers;
+        pthread_mutex_unlock(&memory.lock);
+        return mapping_grant(mapping);
+}
+
 struct stock_chunk *memory_chunk_at(CUdeviceptr address)
 {
         const struct mapping *mapping;

@@ -88,6 +88,9 @@ CUresult memory_create_chunk(struct mapping **ret_mapping, CUdevice device, uint
 void memory_set_chunk(struct mapping *mapping, struct stock_chunk *chunk);
 struct stock_chunk *memory_chunk_at(CUdeviceptr address);
 
+/* memory_let() - let the devices of @peers use it, too; each is a bit. */
+CUresult memory_let(struct mapping *mapping, uint64_t peers);
+
 /*
  * Names of what is exported (ticket.h). memory_name() - the name of @mapping, which gets one now if it
  * has none; Errors: of getrandom(2). memory_name_at() - what a ticket says of the allocation that

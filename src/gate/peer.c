@@ -12,9 +12,9 @@ uint64_t peer_mask(CUdevice device)
         return atomic_load(&allowed[device]) & ~(1ull << device);
 }
 
-size_t peer_access(CUmemAccessDesc access[static PEER_DEVICES_MAX], CUdevice device)
+size_t peer_access(CUmemAccessDesc access[static PEER_DEVICES_MAX], CUdevice device, uint64_t more)
 {
-        uint64_t peers = peer_mask(device);
+        uint64_t peers = peer_mask(device) | (more & ~(1ull << device));
         size_t n = 0;
 
         access[n++] = (CUmemAccessDesc){ { CU_MEM_LOCATION_TYPE_DEVICE, device },

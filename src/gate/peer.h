@@ -18,8 +18,11 @@
 /* peer_mask() - return a bit for each other device that may use memory of @device. */
 uint64_t peer_mask(CUdevice device);
 
-/* peer_access() - list the devices that may use memory of @device, itself first. Returns how many. */
-size_t peer_access(CUmemAccessDesc access[static PEER_DEVICES_MAX], CUdevice device);
+/*
+ * peer_access() - list the devices that may use memory of @device, itself first; @more have a bit in that.
+ * Returns how many.
+ */
+size_t peer_access(CUmemAccessDesc access[static PEER_DEVICES_MAX], CUdevice device, uint64_t more);
 
 /* peer_allow(), peer_deny() - permit or forbid @device to use memory of @owner. */
 void peer_allow(CUdevice owner, CUdevice device);

@@ -15,6 +15,7 @@
 #include "gate/graph.h"
 #include "gate/idle-lock.h"
 #include "gate/mapping.h"
+#include "gate/peer.h"
 #include "gate/quota.h"
 #include "gate/settings.h"
 #include "gate/stock.h"
@@ -32,6 +33,7 @@ struct pool {
         struct hash_node node; /* first: by the driver's handle */
         struct pool *next;
         CUdevice device;
+        uint64_t peers; /* a bit for each other device that may use its memory */
         uint64_t threshold;
         bool is_opportunistic, may_depend;
         bool is_destroyed; /* by the application, which still has memory of it */
@@ -63,17 +65,19 @@ static struct pool *find_pool(CUmemoryPool handle)
         return (struct pool *)hash_find(&pools.by_handle, key_of(handle));
 }
 
-/* Which device is a question of the process: with several, nothing of it is moved anyway. */
 static bool is_possible(CUdevice device)
 {
-        static _Atomic int n_devices;
-        int n = atomic_load(&n_devices);
+        return !settings.is_native && !settings.has_native_pools && mapping_is_possible(device);
+}
 
-        if (settings.is_native || settings.has_native_pools)
-                return false;
+static int count_devices(void)
+{
+        static _Atomic int known;
+        int n = atomic_load(&known);
+
         if (n == 0 && DRIVER(cuDeviceGetCount)(&n) == CUDA_SUCCESS)
-                atomic_store(&n_devices, n);
-        return n == 1 && entry_has(cuEventRecord) && mapping_is_possible(device);
+                atomic_store(&known, n);
+        return n;
 }
 
 /* Pools. */
@@ -112,14 +116,16 @@ static void pool_add(CUmemoryPool handle, CUdevice device)
         free(pool);
 }
 
-static bool is_known(CUmemoryPool handle)
+static bool is_known(CUmemoryPool handle, CUdevice *ret_device)
 {
-        bool is_known;
+        const struct pool *pool;
 
         pthread_mutex_lock(&pools.lock);
-        is_known = find_pool(handle);
+        pool = find_pool(handle);
+        if (pool)
+                *ret_device = pool->device;
         pthread_mutex_unlock(&pools.lock);
-        return is_known;
+        return pool;
 }
 
 static bool is_default(CUmemoryPool handle, CUdevice device)
@@ -130,17 +136,23 @@ static bool is_default(CUmemoryPool handle, CUdevice device)
                preset == handle;
 }
 
-/* The pool of @handle, or NULL's; the default one gets its stock when it is first used. */
-static bool choose(CUmemoryPool *handle, CUdevice device)
+/*
+ * The pool of @handle, or the current one of @device, which becomes its device; a default one gets its
+ * stock when it is first used.
+ */
+static bool choose(CUmemoryPool *handle, CUdevice *device)
 {
-        if (!*handle && DRIVER(cuDeviceGetMemPool)(handle, device) != CUDA_SUCCESS)
+        if (!*handle && DRIVER(cuDeviceGetMemPool)(handle, *device) != CUDA_SUCCESS)
                 return false;
-        if (is_known(*handle))
+        if (is_known(*handle, device))
                 return true;
-        if (!is_default(*handle, device))
-                return false;
-        pool_add(*handle, device);
-        return true;
+        for (CUdevice i = 0; i < count_devices(); i++)
+                if (is_default(*handle, i) && is_possible(i)) {
+                        pool_add(*handle, i);
+                        *device = i;
+                        return true;
+                }
+        return false;
 }
 
 static bool is_for_us(const CUmemPoolProps *props)
@@ -170,8 +182,9 @@ static void pool_end(struct pool *pool)
 void pool_ends(CUmemoryPool handle)
 {
         struct pool *pool;
+        CUdevice device;
 
-        if (!is_known(handle) || is_default(handle, 0))
+        if (!is_known(handle, &device) || is_default(handle, device))
                 return;
         pthread_mutex_lock(&pools.lock);
         pool = find_pool(handle);
@@ -528,16 +541,35 @@ static struct stock_range *add(CUmemoryPool handle, struct mapping *mapping, uin
         return range;
 }
 
+static uint64_t peers_of(CUmemoryPool handle)
+{
+        const struct pool *pool;
+        uint64_t peers;
+
+        pthread_mutex_lock(&pools.lock);
+        pool = find_pool(handle);
+        peers = pool ? pool->peers : 0;
+        pthread_mutex_unlock(&pools.lock);
+        return peers;
+}
+
 static CUresult grow(struct stock_range **ret_range, CUmemoryPool handle, CUdevice device,
                      uint64_t size, bool is_patient)
 {
         struct mapping *mapping;
+        uint64_t peers;
         CUresult result;
 
         result = memory_create_chunk(&mapping, device, stock_chunk_size(size), is_patient);
         if (result != CUDA_SUCCESS)
                 return result;
+        peers = peers_of(handle);
+        if (peers)
+                (void)memory_let(mapping, peers);
         *ret_range = add(handle, mapping, size);
+        if (*ret_range &&
+            peers_of(handle) != peers) /* pool_let() may have passed by before it was there */
+                (void)memory_let(mapping, peers_of(handle));
         if (*ret_range)
                 return CUDA_SUCCESS;
         memory_end(mapping);
@@ -609,14 +641,40 @@ static CUresult allocate(CUdeviceptr *ret_address, CUmemoryPool handle, CUdevice
         return CUDA_SUCCESS;
 }
 
+static bool device_of_context(CUcontext context, CUdevice *ret_device)
+{
+        CUresult result = DRIVER(cuCtxPushCurrent_v2)(context);
+
+        if (result != CUDA_SUCCESS)
+                return false;
+        result = DRIVER(cuCtxGetDevice)(ret_device);
+        DRIVER(cuCtxPopCurrent_v2)(&context);
+        return result == CUDA_SUCCESS;
+}
+
+/* The current context need not be the stream's. */
+static bool device_of_stream(const struct pool_stream *stream, CUdevice *ret_device)
+{
+        CUcontext context, current = NULL;
+
+        if (DRIVER(cuCtxGetDevice)(ret_device) != CUDA_SUCCESS || !is_stream(stream))
+                return false;
+        if (!is_named(stream) || count_devices() == 1)
+                return true;
+        if (DRIVER(cuStreamGetCtx)(stream->handle, &context) != CUDA_SUCCESS)
+                return false;
+        DRIVER(cuCtxGetCurrent)(&current);
+        return context == current || device_of_context(context, ret_device);
+}
+
 bool pool_allocate(CUdeviceptr *ret_address, size_t size, CUmemoryPool pool,
                    struct pool_stream stream, CUresult *ret_result)
 {
         struct stock_key key;
         CUdevice device;
 
-        if (size == 0 || capture_is_active() || DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS ||
-            !is_possible(device) || !is_stream(&stream) || !choose(&pool, device))
+        if (size == 0 || capture_is_active() || !device_of_stream(&stream, &device) ||
+            !is_possible(device) || !choose(&pool, &device))
                 return false;
         key = key_of_stream(&stream);
         *ret_result = size > UINT64_MAX / 2
@@ -775,6 +833,31 @@ static uint64_t attribute_of(const struct stock *stock, int attribute)
         default:
                 return 0;
         }
+}
+
+/* Rare enough to be done with the lock: what is there stays meanwhile. */
+CUresult pool_let(CUmemoryPool handle, const CUmemAccessDesc *access, size_t n)
+{
+        CUresult first_error = CUDA_SUCCESS;
+        struct pool *pool;
+
+        pthread_mutex_lock(&pools.lock);
+        pool = find_pool(handle);
+        for (size_t i = 0; pool && i < n; i++) {
+                uint64_t bit = access[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE
+                                       ? 1ull << (access[i].location.id % PEER_DEVICES_MAX)
+                                       : 0;
+
+                pool->peers = access[i].flags ? pool->peers | bit : pool->peers & ~bit;
+        }
+        for (struct stock_chunk *it = pool ? pool->stock.chunks : NULL; it; it = it->next) {
+                CUresult result = memory_let(it->mapping, pool->peers);
+
+                if (first_error == CUDA_SUCCESS)
+                        first_error = result;
+        }
+        pthread_mutex_unlock(&pools.lock);
+        return first_error;
 }
 
 uint64_t pool_get_attribute(CUmemoryPool handle, int attribute)

@@ -6,8 +6,8 @@
  * Memory pools and what is allocated from them in the order of streams, out of mappings of ours.
  *
  * The application's pools are the driver's: we keep a stock (stock.h) for each that we can, and leave to
- * the driver what we cannot do: memory that is captured, pools that can be exported or have a size, and
- * processes that see several devices. Of our memory the driver's pools know nothing.
+ * the driver what we cannot do: memory that is captured, and pools that can be exported or have a size. Of
+ * our memory the driver's pools know nothing.
  *
  * A free records an event in its stream. Memory above the release threshold goes back to the driver when
  * the program waits for the device, as the driver does it, and all that is free when memory runs out.
@@ -39,6 +39,9 @@ void pool_ends(CUmemoryPool pool);
  */
 void pool_note_attribute(CUmemoryPool pool, int attribute, const void *value);
 uint64_t pool_get_attribute(CUmemoryPool pool, int attribute);
+
+/* pool_let() - the application has said which devices may use the pool's memory. */
+CUresult pool_let(CUmemoryPool pool, const CUmemAccessDesc *access, size_t n);
 
 /* pool_trim() - back to the driver with all that is free, until at most @keep bytes are left. */
 void pool_trim(CUmemoryPool pool, uint64_t keep);

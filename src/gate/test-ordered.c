@@ -8,6 +8,7 @@
 
 #include "base/size.h"
 #include "base/test.h"
+#include "gate/entry.h"
 #include "gate/fake-guest.h"
 
 static struct instance_page *page;
@@ -405,6 +406,51 @@ FAKE_TEST(test_memory_may_be_freed_in_a_stream_of_another_context)
         check(movable() == 0);
 }
 
+static unsigned long long access_of(CUdeviceptr pointer, CUdevice device)
+{
+        const CUmemLocation location = { CU_MEM_LOCATION_TYPE_DEVICE, device };
+        unsigned long long flags = 0;
+
+        check(DRIVER(cuMemGetAccess)(&flags, &location, pointer) == CUDA_SUCCESS);
+        return flags;
+}
+
+FAKE_TEST(test_memory_is_of_the_device_of_its_stream_and_for_those_that_the_pool_names)
+{
+        const CUmemAccessDesc all = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+                                      CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+        CUcontext context[2];
+        CUdeviceptr before, after;
+        CUmemoryPool pool;
+        CUstream stream;
+        int ordinal = -1;
+
+        fake_host("2xH200:1G");
+        check(cuInit(0) == CUDA_SUCCESS);
+        for (int i = 0; i < 2; i++)
+                check(cuDevicePrimaryCtxRetain(&context[i], i) == CUDA_SUCCESS);
+        check(cuCtxSetCurrent(context[1]) == CUDA_SUCCESS);
+        stream = new_stream();
+        check(cuCtxSetCurrent(context[0]) == CUDA_SUCCESS);
+        before = allocate(4 * MIB, stream);
+        check(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, before) ==
+              CUDA_SUCCESS);
+        check(ordinal == 1);
+        check(access_of(before, 1) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+        check(access_of(before, 0) == 0);
+        check(cuDeviceGetDefaultMemPool(&pool, 1) == CUDA_SUCCESS);
+        check(cuMemPoolSetAccess(pool, &all, 1) == CUDA_SUCCESS);
+        check(cuMemAllocFromPoolAsync(&after, 4 * MIB, pool, NULL) == CUDA_SUCCESS);
+        check(access_of(before, 0) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+        check(access_of(after, 0) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+        check(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 8 * MIB);
+        release(after, NULL);
+        release(before, stream);
+        check(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+        check(cuStreamSynchronize(NULL) == CUDA_SUCCESS);
+        check(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) == 0);
+}
+
 FAKE_TEST(test_memory_of_pools_ends_with_the_last_context)
 {
         CUcontext context, second;
@@ -487,7 +533,7 @@ static void *use_streams(void *argument)
                 size_t size = 1 + (size_t)rand_r(&seed) % (i % 2 ? 3000 : 5 * MIB);
                 CUdeviceptr pointer = allocate(size, stream);
 
-                check(cuMemsetD8Async(pointer, number, size, stream) == CUDA_SUCCESS);
+                check(cuMemsetD8Async(pointer + size - 1, number, 1, stream) == CUDA_SUCCESS);
                 check(cuMemcpyDtoHAsync_v2(&value[i % CHECKED], pointer + size - 1, 1, stream) ==
                       CUDA_SUCCESS);
                 release(pointer, stream);
@@ -537,6 +583,8 @@ int main(void)
                 cmocka_unit_test(test_a_variable_leaves_all_pools_to_the_driver),
                 cmocka_unit_test(test_memory_may_be_freed_while_another_stream_is_captured),
                 cmocka_unit_test(test_memory_may_be_freed_in_a_stream_of_another_context),
+                cmocka_unit_test(
+                        test_memory_is_of_the_device_of_its_stream_and_for_those_that_the_pool_names),
                 cmocka_unit_test(test_memory_of_pools_ends_with_the_last_context),
                 cmocka_unit_test(test_threads_that_share_streams_do_not_share_memory),
                 cmocka_unit_test(test_a_failing_driver_call_leaves_nothing_behind),

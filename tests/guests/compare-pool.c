@@ -68,6 +68,7 @@ static void own(void)
 {
         uint64_t threshold = 64 << 20, reserved = 1, nothing = 0;
         CUdeviceptr pointer, small;
+        CUmemAccessDesc access;
         CUmemPoolProps props;
         CUmemoryPool pool, current = NULL;
         CUcontext context;
@@ -91,6 +92,10 @@ static void own(void)
         SAY("it is the current one: %d", current == pool);
         must(CALL(cuMemAllocAsync, "from the current one", &pointer, 2 * SIZE, stream));
         must(CALL(cuMemAllocFromPoolAsync, "own", &small, 1024, pool, stream));
+        access.location = props.location;
+        access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        CALL(cuMemPoolSetAccess, "its own device", pool, &access, 1);
+        CALL(cuMemPoolSetAccess, "no pool", NULL, &access, 1);
         say_attributes("allocated", pool);
         say_pointer("large", pointer + SIZE, pool);
         say_pointer("small", small, pool);
