@@ -274,6 +274,25 @@ int arguments_get_number(const struct arguments *arguments, const char *name,
         return 0;
 }
 
+int arguments_get_devices(const struct arguments *arguments, uint32_t *value)
+{
+        const char *text = arguments_get(arguments, "devices");
+        char *end = NULL;
+        unsigned long n;
+
+        if (!text)
+                return 0;
+        if (arguments_get(arguments, "device"))
+                return say_usage(arguments, "--device 0,1 names them; --devices 2 counts them",
+                                 "leave out --device or --devices");
+        n = strtoul(text, &end, 10);
+        if (*text < '1' || *text > '9' || *end || n > 1000)
+                return say_usage(arguments, "for example --devices 2",
+                                 "--devices: '%s' is not a number of GPUs", text);
+        *value = (uint32_t)n;
+        return 0;
+}
+
 int arguments_get_percent(const struct arguments *arguments, const char *name, uint32_t *value)
 {
         static const struct arguments_range range = {

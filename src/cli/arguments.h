@@ -30,6 +30,9 @@ const char *arguments_get(const struct arguments *arguments, const char *name);
 int arguments_get_size(const struct arguments *arguments, const char *name, uint64_t *value);
 int arguments_get_percent(const struct arguments *arguments, const char *name, uint32_t *value);
 
+/* arguments_get_devices() - --devices, how many; not beside --device, which names them. 0: not given. */
+int arguments_get_devices(const struct arguments *arguments, uint32_t *value);
+
 /*
  * A number in a range, with a unit ("": none) behind it: "5ms". @scale: of 1 in the result. 0 is
  * the default and not accepted. Otherwise as above.

@@ -21,25 +21,6 @@ static int get_idle(const struct arguments *arguments, struct vgpu_instance_opti
         return 0;
 }
 
-static int get_devices(const struct arguments *arguments, struct vgpu_instance_options *options)
-{
-        const char *text = arguments_get(arguments, "devices");
-        char *end = NULL;
-        unsigned long n;
-
-        if (!text)
-                return 0;
-        if (options->device)
-                return say_usage(arguments, "--device 0,1 names them; --devices 2 counts them",
-                                 "leave out --device or --devices");
-        n = strtoul(text, &end, 10);
-        if (*text < '1' || *text > '9' || *end || n > 1000)
-                return say_usage(arguments, "for example --devices 2",
-                                 "--devices: '%s' is not a number of GPUs", text);
-        options->n_devices = (uint32_t)n;
-        return 0;
-}
-
 static int run_create(const struct arguments *arguments, struct vgpu_client *client)
 {
         struct vgpu_instance_options options = VGPU_INSTANCE_OPTIONS_INIT;
@@ -56,7 +37,7 @@ static int run_create(const struct arguments *arguments, struct vgpu_client *cli
         options.pool_group = arguments_get(arguments, "pool-group");
         options.name = arguments->n_words > 0 ? arguments->words[0] : NULL;
         options.device = arguments_get(arguments, "device");
-        r = get_devices(arguments, &options);
+        r = arguments_get_devices(arguments, &options.n_devices);
         if (r != 0)
                 return r;
         r = arguments_get_percent(arguments, "share", &options.share);

@@ -146,13 +146,33 @@ static bool set_value(struct declared *declared, const struct configuration_plac
         return set_residency(declared, place, value);
 }
 
+/* Which of two is meant nobody knows. A key that there is not is complained about elsewhere. */
+static bool check_once(struct declared *declared, const struct configuration_place *place)
+{
+        static const char *const keys[DECLARED_KEYS] = { "fb",    "device", "devices",
+                                                         "share", "owner",  "idle-after",
+                                                         "idle",  "class",  "pool-group" };
+
+        for (size_t i = 0; i < DECLARED_KEYS; i++) {
+                if (strcmp(place->key, keys[i]) != 0)
+                        continue;
+                if (declared->key_line[i]) {
+                        configuration_complain(place, "it is given twice, first in line %u",
+                                               declared->key_line[i]);
+                        return false;
+                }
+                declared->key_line[i] = place->line;
+        }
+        return true;
+}
+
 static bool set(const struct configuration_place *place, const char *value, void *userdata)
 {
         struct declared_list *list = userdata;
         struct declared *declared = place->section ? find(list, place->section) : NULL;
 
         if (declared)
-                return set_value(declared, place, value);
+                return check_once(declared, place) && set_value(declared, place, value);
         configuration_complain(place, "of which vGPU? a section such as [train] comes before");
         return false;
 }

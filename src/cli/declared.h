@@ -18,6 +18,8 @@
 /* Of the machine: they exist after each start of vgpud's unit. */
 #define DECLARED_FOLDER "/etc/openvgpu/vgpu.d"
 
+#define DECLARED_KEYS 9
+
 struct declared {
         struct declared *next;
         char *file; /* where it stands */
@@ -32,6 +34,7 @@ struct declared {
         bool idle_keeps_context;
         char *swap_class; /* NULL: whatever it is */
         char *pool_group; /* NULL: whatever it is, that of its owner for a new one */
+        unsigned int key_line[DECLARED_KEYS]; /* where each key stands; 0: it does not */
 };
 
 struct declared_list {

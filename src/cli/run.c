@@ -16,7 +16,7 @@
 DEFINE_CLEANUP(char **, vgpu_guest_environment_free);
 
 /* The options that make a vGPU for this program alone. */
-static const char *const making[] = { "fb", "name", "device" };
+static const char *const making[] = { "fb", "name", "device", "devices" };
 
 static int check(const struct arguments *arguments)
 {
@@ -46,6 +46,9 @@ static int create(const struct arguments *arguments, struct vgpu_client *client,
                 return r;
         options.name = arguments_get(arguments, "name");
         options.device = arguments_get(arguments, "device");
+        r = arguments_get_devices(arguments, &options.n_devices);
+        if (r != 0)
+                return r;
         options.is_transient = true;
         return vgpu_instance_create(client, &options, ret_instance) < 0
                        ? say_error(arguments, client)
@@ -95,14 +98,15 @@ static const struct option options[] = {
           .help = "run it in a new vGPU that lives as long as the program" },
         { .name = "name", .argument = "NAME", .help = "the name of the new vGPU" },
         { .name = "device", .argument = "DEVICE", .help = "the GPU of the new vGPU; several: 0,1" },
+        { .name = "devices", .argument = "N", .help = "so many GPUs, with --fb on each" },
         { .name = "no-wait", .help = "refuse if the vGPU is suspended" },
         { .name = NULL },
 };
 
 const struct command command_run = {
         .name = "run",
-        .usage = "(--vgpu NAME [--no-wait] | --fb SIZE [--device DEVICE[,DEVICE...]] "
-                 "[--name NAME]) [--] PROGRAM [ARGUMENT]...",
+        .usage = "(--vgpu NAME [--no-wait] | --fb SIZE [--device DEVICE[,DEVICE...] | "
+                 "--devices N] [--name NAME]) [--] PROGRAM [ARGUMENT]...",
         .summary = "run a program in a vGPU",
         .description =
                 "Runs a program, and all programs that it starts, in a vGPU. The program sees the\n"

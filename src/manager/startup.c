@@ -274,6 +274,18 @@ static int open_accounts(struct manager *manager)
         return r == 0 ? fair_queue_new(&manager->fair_queue, manager->event) : r;
 }
 
+/* "all" means those that there are. */
+static void complain_of_devices(const struct manager *manager, const char *option, uint64_t devices)
+{
+        for (unsigned int i = (unsigned int)manager->n_devices; devices != UINT64_MAX && i < 64;
+             i++)
+                if (devices >> i & 1)
+                        log_event(
+                                LOG_LEVEL_WARNING, "an option names a device that is not there",
+                                "option=--%s device=%u devices=%zu hint=\"vgpu devices lists them\"",
+                                option, i, manager->n_devices);
+}
+
 static int load(struct manager *manager, struct failure *failure)
 {
         int r = open_store(manager, failure);
@@ -290,6 +302,8 @@ static int load(struct manager *manager, struct failure *failure)
                 r = open_pool(manager);
         if (r == 0)
                 r = spilling_open(manager, failure);
+        complain_of_devices(manager, "overcommit", manager->options->overcommit);
+        complain_of_devices(manager, "pin-ahead", manager->options->pin_ahead);
         schedule_subscribe(manager);
         operation_subscribe(manager);
         refresh_subscribe(manager);

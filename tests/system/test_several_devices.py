@@ -73,6 +73,11 @@ class Making(Case):
                                (("--devices", "2", "--class", "batch"), "on no overcommitted device")):
             with self.subTest(options=options):
                 self.assertIn(words, self.refused("create", "job", "--fb", "64M", *options))
+        for way in (("create", "job"), ("run",)):
+            self.assertIn("'0,,1' has no device beside a comma",
+                          self.refused(*way, "--fb", "64M", "--device", "0,,1", *(["true"] if way == ("run",) else [])))
+        self.assertIn("there are 3 devices, not 4", self.refused("run", "--fb", "64M", "--devices", "4", "true"))
+        self.assertIn("exclude each other", self.refused("run", "--vgpu", "job", "--devices", "2", "true"))
         self.assertIn("leave out", self.host.vgpu("create", "job", "--fb", "64M", "--devices", "2", "--device", "0", code=2).errors)
         self.make("large", "1", 768)
         self.assertIn("2 of 3 devices can take a part of 512 MiB, not 3",
@@ -105,6 +110,16 @@ class Making(Case):
             with open(path, "w") as file:
                 file.write(text)
             self.assertIn(line, self.host.vgpu("apply", path).output)
+        for text, words in (("[bad]\nfb = 64M\ndevice = 0,,1\n", "'0,,1' has no device beside a comma"),
+                            ("[bad]\nfb = 64M\ndevice = 0\nshare = 10\ndevice = 0,1\n",
+                             "declared.conf:5: device: it is given twice, first in line 3")):
+            with open(path, "w") as file:
+                file.write(text)
+            self.assertIn(words, self.refused("apply", path))
+
+    def test_a_program_gets_several_for_its_life(self):
+        done = self.host.vgpu("run", "--fb", "64M", "--devices", "2", "--", sys.executable, "-c", NVML)
+        self.assertEqual(json.loads(done.output), [[self.host.device(index)["uuid"], 64 * MIB] for index in (0, 1)])
 
 
 class Running(Case):
@@ -363,7 +378,11 @@ class Refused(Case):
 
 
 class Overcommitted(Case):
-    HOST = {"devices": "3xH200:1G", "options": ("--overcommit", "2")}
+    HOST = {"devices": "3xH200:1G", "options": ("--overcommit", "2,7")}
+
+    def test_an_option_for_a_device_that_is_not_there_is_told(self):
+        self.assertRegex(self.host.log(), r"option=--overcommit device=7 devices=3")
+        self.assertNotRegex(self.host.log(), r"option=--\S+ device=2 ")
 
     def test_an_overcommitted_device_takes_no_part(self):
         self.assertIn("device 2 is overcommitted", self.refused("create", "job", "--fb", "64M", "--device", "0,2"))

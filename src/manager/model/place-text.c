@@ -70,8 +70,13 @@ int place_find(struct manager *manager, const char *list, struct place *ret_plac
 
         *ret_place = place_nowhere;
         while (r == 0 && (name = strsep(&rest, ","))) {
-                struct device *device = device_find(manager, name, failure);
+                struct device *device;
 
+                if (*name == '\0')
+                        return failure_parameter(failure, "device",
+                                                 "one comma between two devices: 0,1",
+                                                 "'%.64s' has no device beside a comma", list);
+                device = device_find(manager, name, failure);
                 r = device ? add(ret_place, device, failure) : -ENODEV;
         }
         return r;

@@ -10,6 +10,8 @@
 
 struct guest;
 struct guest_memory;
+struct instance;
+struct instance_part;
 
 /* How labels in the keeper begin. */
 #define RECOVERY_PAGE    "page/"
@@ -27,6 +29,10 @@ bool recovery_is_away(const struct guest *guest);
 /* recovery_memory_label() - of one of its allocations. */
 void recovery_memory_label(char label[KEEPER_LABEL_MAX], const char *prefix,
                            const struct guest *guest, const struct guest_memory *memory);
+
+/* recovery_page_label() - of the page of one of its parts. */
+void recovery_page_label(char label[KEEPER_LABEL_MAX], const struct instance *instance,
+                         const struct instance_part *part);
 
 /* recovery_note_stored() - the store says of it what is. */
 void recovery_note_stored(struct guest *guest);

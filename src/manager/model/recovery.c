@@ -26,13 +26,18 @@ void recovery_memory_label(char label[KEEPER_LABEL_MAX], const char *prefix,
                  guest->instance->uuid, (int)guest->pid, memory->address, memory->size);
 }
 
-/* That of the first is the UUID alone, as older managers know it. */
-static void page_label(char label[KEEPER_LABEL_MAX], const struct instance *instance, size_t part)
+/*
+ * That of the first is the UUID alone, as older managers know it. The others go by their ids: a device, and its
+ * part, may be gone when the next manager starts.
+ */
+void recovery_page_label(char label[KEEPER_LABEL_MAX], const struct instance *instance,
+                         const struct instance_part *part)
 {
-        if (part == 0)
+        if (part->id == instance->id)
                 snprintf(label, KEEPER_LABEL_MAX, RECOVERY_PAGE "%s", instance->uuid);
         else
-                snprintf(label, KEEPER_LABEL_MAX, RECOVERY_PAGE "%s/%zu", instance->uuid, part);
+                snprintf(label, KEEPER_LABEL_MAX, RECOVERY_PAGE "%s/%" PRIu32, instance->uuid,
+                         part->id);
 }
 
 static void slab_label(char label[KEEPER_LABEL_MAX], uint32_t slab)
@@ -42,12 +47,12 @@ static void slab_label(char label[KEEPER_LABEL_MAX], uint32_t slab)
 
 /* Pages. */
 
-static int put_page(struct instance *instance, size_t part)
+static int put_page(struct instance *instance, const struct instance_part *part)
 {
         char label[KEEPER_LABEL_MAX];
 
-        page_label(label, instance, part);
-        return keeper_put(instance->manager->keeper, label, instance->part[part].page.fd);
+        recovery_page_label(label, instance, part);
+        return keeper_put(instance->manager->keeper, label, part->page.fd);
 }
 
 int recovery_put_pages(struct instance *instance)
@@ -55,7 +60,7 @@ int recovery_put_pages(struct instance *instance)
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < instance->n_parts; i++)
-                r = put_page(instance, i);
+                r = put_page(instance, &instance->part[i]);
         return r;
 }
 
@@ -64,18 +69,18 @@ void recovery_drop_pages(struct instance *instance)
         char label[KEEPER_LABEL_MAX];
 
         for (size_t i = 0; i < instance->n_parts; i++) {
-                page_label(label, instance, i);
+                recovery_page_label(label, instance, &instance->part[i]);
                 (void)keeper_drop(instance->manager->keeper, label);
         }
 }
 
-static int get_page(struct instance *instance, size_t part)
+static int get_page(struct instance *instance, struct instance_part *part)
 {
-        struct page *page = &instance->part[part].page;
+        struct page *page = &part->page;
         char label[KEEPER_LABEL_MAX];
         int fd, r;
 
-        page_label(label, instance, part);
+        recovery_page_label(label, instance, part);
         fd = keeper_find(instance->manager->keeper, label);
         if (fd >= 0) {
                 r = page_adopt(page, fd, instance->frame_buffer);
@@ -91,7 +96,7 @@ int recovery_get_pages(struct instance *instance)
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < instance->n_parts; i++)
-                r = get_page(instance, i);
+                r = get_page(instance, &instance->part[i]);
         return r;
 }
 

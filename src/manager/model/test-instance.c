@@ -13,6 +13,7 @@
 #include "manager/model/place-text.h"
 #include "manager/model/policy.h"
 #include "manager/model/promise.h"
+#include "manager/model/recovery-internal.h"
 #include "manager/model/residency-view.h"
 
 static struct options settings;
@@ -316,10 +317,30 @@ static void test_uuids_are_made_and_read(void **state)
                 assert_int_equal(uuid_parse(bytes, bad[i]), -EINVAL);
 }
 
+/* The keeper has the page of the part in the middle, whose device is gone: it is nobody else's. */
+static void test_a_page_is_found_by_the_id_of_its_part(void **state)
+{
+        struct instance instance = { .uuid = "u", .id = 7, .n_parts = 3 };
+        char label[KEEPER_LABEL_MAX];
+        (void)state;
+
+        for (uint32_t i = 0; i < 3; i++)
+                instance.part[i].id = 7 + i;
+        recovery_page_label(label, &instance, &instance.part[0]);
+        assert_string_equal(label, "page/u");
+        recovery_page_label(label, &instance, &instance.part[2]);
+        assert_string_equal(label, "page/u/9");
+        instance.part[1] = instance.part[2];
+        instance.n_parts = 2;
+        recovery_page_label(label, &instance, &instance.part[1]);
+        assert_string_equal(label, "page/u/9");
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_place_is_written_and_read),
+                cmocka_unit_test(test_a_page_is_found_by_the_id_of_its_part),
                 cmocka_unit_test(test_names_are_of_letters_digits_and_three_signs),
                 cmocka_unit_test(test_a_device_is_found_by_index_uuid_and_unique_beginning),
                 cmocka_unit_test(test_promises_are_of_those_on_the_device),

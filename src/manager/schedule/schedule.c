@@ -538,7 +538,8 @@ int schedule_check_no_several(const struct device *device, struct failure *failu
                 failure, -EOPNOTSUPP, "Unsupported",
                 "choose another device, or remove that vGPU first",
                 "device %u has a part of vGPU %s, which has several devices and takes no "
-                "turns: nobody can have a share there",
+                "turns, because a program with a turn on one device may wait there for another "
+                "device: nobody can have a share there",
                 device->index, several->name);
 }
 
