@@ -4,6 +4,7 @@
 
 A plain folder is in the place of the control groups, but in Kernel, which has the kernel's own.
 """
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import tempfile
 import unittest
 
+from guest import Guest
 from harness import MIB, Host
 from wait import until
 
@@ -53,6 +55,7 @@ class Case(unittest.TestCase):
         for program in self.programs:
             program.kill()
             program.communicate()
+        self.programs.clear()
 
     def create(self, name="train", size=128 * MIB):
         return self.host.call("CreateVgpu", name=name, frame_buffer=size, device="0")["vgpu"]
@@ -169,17 +172,57 @@ class Kernel(Case):
             self.skipTest(f"no control group can be made: {error}")
         return "--kernel-limits", "on"
 
+    def remove_vgpu(self):
+        self.end_programs()
+        until(lambda: not self.host.vgpu("train")["processes"], "vgpud to see its end")
+        self.host.call("RemoveVgpu", name="train")
+
     def test_children_are_held_too_and_nothing_is_left(self):
         uuid = self.create()["uuid"]
         [folder] = [path for path in self.parent.glob("openvgpu*") if (path / uuid).is_dir()]
         self.check_held(self.take(shell=("setsid", "-w")), 128 * MIB)
         self.assertTrue((folder / uuid / "cgroup.procs").read_text().split())
-        self.end_programs()
-        until(lambda: not self.host.vgpu("train")["processes"], "vgpud to see its end")
-        self.host.call("RemoveVgpu", name="train")
+        self.remove_vgpu()
         self.assertFalse((folder / uuid).exists())
         self.host.stop_manager()
         self.assertFalse(folder.exists())
+
+    @staticmethod
+    def remove(group):
+        def is_gone():
+            with contextlib.suppress(OSError):  # its processes have not quite ended
+                group.rmdir()
+            return not group.exists()
+        until(is_gone, "the group to be empty")
+
+    def test_a_container_stays_in_its_group_which_is_limited(self):
+        self.create()
+        group = self.parent / f"libpod-{os.getpid():064x}.scope"
+        below = group / "container"
+        for folder in (group, below):
+            folder.mkdir()
+            self.addCleanup(self.remove, folder)
+        environment = dict(os.environ, **self.host.call("PrepareRun", name="train")["environment"])
+
+        def inside(folder):
+            return "sh", "-c", f'echo $$ >{folder}/cgroup.procs && exec "$@"', "sh"
+
+        guest = Guest([*inside(below), os.environ["TEST_GUESTS"] + "/guest-train", "--log",
+                       self.host.root / "train", "--size", "16M"], environment, self.host.root / "train")
+        self.host.guests.append(guest)
+        guest.wait_ready()
+        until(lambda: self.host.vgpu("train")["processes"], "it to join")
+        self.assertIn(group.name, pathlib.Path(f"/proc/{guest.pid}/cgroup").read_text())
+        other = subprocess.Popen(
+            [*inside(group), "env", "-u", "LD_PRELOAD", sys.executable, "-c", TAKE, os.environ["TEST_SIM"]],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        self.programs.append(other)
+        mib, code = map(int, other.stdout.readline().split())
+        self.assertEqual(code, OUT_OF_MEMORY)
+        self.assertLessEqual(mib * MIB, limit(128 * MIB, 1))
+        guest.kill()
+        self.remove_vgpu()
+        self.host.stop_manager()
 
 
 class Driver(unittest.TestCase):

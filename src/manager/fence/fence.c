@@ -101,11 +101,17 @@ static const char *find_group(const struct fence *fence, const struct instance *
         return NULL;
 }
 
-/* Of a container: a group of its own that we can see. */
+/* Of a container: the group that is called like it, with all that is below. */
 static bool has_its_own(const struct guest *guest, char path[CONTROL_GROUP_MAX])
 {
-        return guest && guest->container[0] && control_group_find(path, guest->pid) &&
-               strstr(path, guest->container);
+        char *name;
+
+        if (!guest || !guest->container[0] || !control_group_find(path, guest->pid))
+                return false;
+        name = strstr(path, guest->container);
+        if (name)
+                name[strcspn(name, "/")] = '\0';
+        return name;
 }
 
 /* A child of one that is in it already is in it, too. */
