@@ -55,6 +55,27 @@ class Operations(Case):
             self.check(guest)
         self.end(guest)
 
+    def test_what_has_not_changed_is_not_copied_again(self):
+        self.make("job", "0,1", 256)
+        guest = self.guest("job")
+        for device in range(2):
+            for size in (8 * (device + 1), 4):  # their addresses alternate
+                self.assertEqual(self.tell(guest, f"hold {device} {size}M"), "held")
+            self.assertEqual(self.tell(guest, f"fill {device} {device + 17}"), "filled")
+        report = self.call("SuspendVgpu")
+        self.assertEqual((report["bytes"], report["bytes_unchanged"]), (32 * MIB, 0))
+        self.call("ResumeVgpu")
+        report = self.call("SuspendVgpu")
+        self.assertEqual((report["bytes"], report["bytes_unchanged"]), (32 * MIB, 32 * MIB))
+        self.call("ResumeVgpu", device="2,3")
+        self.assertEqual(self.tell(guest, "fill 1 99"), "filled")
+        report = self.call("SuspendVgpu")
+        self.assertEqual((report["bytes"], report["bytes_unchanged"]), (32 * MIB, 12 * MIB))
+        self.call("ResumeVgpu")
+        for device, value in ((0, 17), (1, 99)):
+            self.assertEqual(self.tell(guest, f"check {device} {value}"), "right")
+        self.end(guest)
+
     def test_a_process_that_uses_one_of_the_devices(self):
         for device in range(2):
             with self.subTest(device=device):

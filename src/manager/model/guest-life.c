@@ -114,6 +114,7 @@ struct guest *guest_unload(struct guest *guest)
                 room_forget(&guest->room[i].coming);
                 room_forget(&guest->room[i].arriving);
                 room_forget(&guest->room[i].returning);
+                free(guest->job[i].hashes);
         }
         room_forget(&guest->handed);
         sd_event_source_disable_unref(guest->arrival.timer);

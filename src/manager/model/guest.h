@@ -32,6 +32,7 @@ struct copy_way;
 struct device;
 struct gate_link;
 struct guest;
+struct hash_value;
 struct instance;
 struct instance_part;
 struct page_use;
@@ -109,12 +110,14 @@ struct guest_job {
         struct guest *guest;
         size_t part;    /* of its vGPU */
         bool is_in_use; /* by the copy under way */
+        bool has_run;   /* all of it is there, and it has not ended yet */
         uint32_t id;
         enum mover_job_kind kind;
         bool is_hashed;
-        struct device *device; /* whose mover it is for */
-        uint32_t generation;   /* of the mover that has it; 0: no job */
-        uint64_t bytes_done;   /* of its progress, as counted so far */
+        struct hash_value *hashes; /* what its mover is told, and tells, of its blocks */
+        struct device *device;     /* whose mover it is for */
+        uint32_t generation;       /* of the mover that has it; 0: no job */
+        uint64_t bytes_done;       /* of its progress, as counted so far */
 };
 
 struct guest {
@@ -216,9 +219,13 @@ struct guest {
                 size_t n_pending;           /* jobs that take it still */
                 guest_copied_fn then;       /* NULL: it is a part of the operation */
                 bool has_failed, is_done;
-                bool has_moved;  /* its extents are others than before it */
-                size_t n_passed; /* of its memory, what the mover holds no more: handover.h */
-                bool is_kept;    /* what comes now is not handed over */
+                struct hash_value
+                        *hashes; /* of all its blocks, in its clean copy; NULL: it has none */
+                size_t n_hashes;
+                bool has_no_hashes; /* of some of it, the device could not tell */
+                bool has_moved;     /* its extents are others than before it */
+                size_t n_passed;    /* of its memory, what the mover holds no more: handover.h */
+                bool is_kept;       /* what comes now is not handed over */
         } copy;
 
         struct { /* model/keep-once.c: its blocks are compared with equal ones, byte by byte */

@@ -124,19 +124,55 @@ static bool must_verify(const struct operation *operation)
  * What goes out is hashed, so that it need not go out again. Not at the second try: what ended the first
  * mover may have been that. And not what is only a part of the guest's memory.
  */
-static void add_hashes(struct guest_job *own, struct mover_job *job)
+static int begin_hashes(struct guest *guest)
 {
-        struct guest *guest = own->guest;
         const struct operation *operation = guest->instance->operation;
         enum options_clean_copies how = operation->instance->manager->options->clean_copies;
 
-        if (how == OPTIONS_CLEAN_COPIES_OFF || job->n_memories < guest->n_memory ||
-            guest->instance->n_parts > 1 || operation->is_undoing || operation->was_retried) {
+        guest->copy.hashes = NULL;
+        if (how == OPTIONS_CLEAN_COPIES_OFF || guest->copy.n < guest->n_memory ||
+            operation->is_undoing || operation->was_retried)
                 clean_copy_spoil(guest);
-                return;
+        else
+                guest->copy.hashes =
+                        clean_copy_begin(guest, must_verify(operation), &guest->copy.n_hashes);
+        return 0;
+}
+
+/* The job's part of them: those of its own blocks. */
+static void copy_hashes(struct guest_job *job, bool is_back)
+{
+        const struct guest *guest = job->guest;
+        struct hash_value *whole = guest->copy.hashes, *part = job->hashes;
+
+        for (size_t i = 0; i < guest->n_memory; i++) {
+                size_t n = guest->memory[i].size / HASH_BLOCK;
+
+                if (job_lists_has(job, i)) {
+                        memcpy(is_back ? whole : part, is_back ? part : whole, n * sizeof(*part));
+                        part += n;
+                }
+                whole += n;
         }
-        job->must_verify = must_verify(operation);
-        job->hashes = clean_copy_begin(guest, job->must_verify, &job->n_hashes);
+}
+
+static int add_hashes(struct guest_job *own, struct mover_job *job, const struct job_lists *lists)
+{
+        size_t n = 0;
+
+        if (!own->guest->copy.hashes)
+                return 0;
+        for (size_t i = 0; i < lists->n; i++)
+                n += lists->sizes[i] / HASH_BLOCK;
+        free(own->hashes);
+        own->hashes = calloc(n, sizeof(*own->hashes));
+        if (!own->hashes)
+                return -ENOMEM;
+        copy_hashes(own, false);
+        job->must_verify = must_verify(own->guest->instance->operation);
+        job->hashes = own->hashes;
+        job->n_hashes = n;
+        return 0;
 }
 
 static int add_places(struct guest_job *own, struct mover_job *job, const struct job_lists *lists,
@@ -160,7 +196,7 @@ static int add_places(struct guest_job *own, struct mover_job *job, const struct
                 r = job_lists_make_segments(own, ret_segments, &job->n_segments);
         job->segments = *ret_segments;
         if (r == 0 && job->kind == MOVER_OUT) {
-                add_hashes(own, job);
+                r = add_hashes(own, job, lists);
                 job->passed = !job->must_verify && handover_may(guest) ? on_passed : NULL;
         }
         return r;
@@ -187,6 +223,7 @@ static int begin_job(struct guest_job *own, enum mover_job_kind kind)
         own->is_hashed = job.n_hashes > 0;
         own->generation = own->device->generation;
         own->bytes_done = 0;
+        own->has_run = false;
         return 0;
 }
 
@@ -416,7 +453,7 @@ static int begin(struct guest_job *job)
 {
         const struct copy_way *way = job->guest->copy.way;
 
-        if (way->has_job && has_job(job))
+        if (way->has_job && (job->has_run || has_job(job)))
                 return 0;
         return begin_job(job, way->is_pooled(job->guest) ? way->pooled : MOVER_PEER);
 }
@@ -461,7 +498,8 @@ static void note_unchanged(struct guest_job *job, const struct mover_done *done)
         struct operation *operation = guest->instance->operation;
 
         operation->bytes_unchanged += done->unchanged;
-        clean_copy_end(guest, done->hash_error == 0);
+        guest->copy.has_no_hashes |= done->hash_error != 0;
+        copy_hashes(job, true);
         if (done->hash_error < 0)
                 log_no_hashes(job, done->hash_error);
         if (done->wrong > 0) /* a mistake of ours: it is always told */
@@ -493,7 +531,8 @@ static void on_run(struct mover *mover, const struct mover_done *done, void *use
         struct guest_job *job = userdata;
 
         (void)mover;
-        if (done->error == 0)
+        job->has_run = done->error == 0;
+        if (job->has_run)
                 note_run(job, done);
         end_wait(job, done->error, done);
 }
@@ -501,8 +540,11 @@ static void on_run(struct mover *mover, const struct mover_done *done, void *use
 static int run(struct guest_job *job)
 {
         CLEANUP(job_lists_deinit) struct job_lists lists = { 0 };
-        int r = job_lists_make(&lists, job);
+        int r;
 
+        if (job->has_run) /* before the mover of another device has died */
+                return 0;
+        r = job_lists_make(&lists, job);
         if (r == 0)
                 r = mover_job_run(job->device->mover, job->id, lists.sizes,
                                   job->kind == MOVER_OUT ? lists.sources : lists.targets, on_run,
@@ -537,6 +579,7 @@ static int keep_equal_once(struct guest *guest)
         guest->copy.has_moved = false;
         if (!is_hashed(guest))
                 return 0;
+        clean_copy_end(guest, !guest->copy.has_no_hashes);
         if (handover_has_parked(guest) && handover_count(guest) < guest->n_memory) {
                 clean_copy_spoil(guest); /* an undo may have to write there */
                 return 0;
@@ -583,6 +626,7 @@ static void on_ended(struct mover *mover, const struct mover_done *done, void *u
 
         (void)mover, (void)done; /* gone with the mover is gone as well */
         job->generation = 0;
+        job->has_run = false;
         end_wait(job, 0, NULL);
 }
 
@@ -591,6 +635,7 @@ static int end_job(struct guest_job *job)
         if (has_job(job) && mover_job_end(job->device->mover, job->id, on_ended, job) == 0)
                 return STEP_WAITS;
         job->generation = 0;
+        job->has_run = false;
         return 0;
 }
 
@@ -656,9 +701,16 @@ static bool is_parked(const struct guest *guest)
 }
 
 static const struct copy_step out_steps[] = {
-        { .once = be_lone }, { .once = prepare },     { .each = begin },
-        { .each = run },     { .once = note_filled }, { .once = keep_equal_once },
-        { .once = stamp },   { .each = let_go },      { 0 },
+        { .once = be_lone },
+        { .once = begin_hashes },
+        { .once = prepare },
+        { .each = begin },
+        { .each = run },
+        { .once = note_filled },
+        { .once = keep_equal_once },
+        { .once = stamp },
+        { .each = let_go },
+        { 0 },
 };
 
 static const struct copy_step ahead_steps[] = {
@@ -696,7 +748,7 @@ static void start_copy(struct guest *guest, size_t first, size_t n, const struct
         guest->copy.first = first;
         guest->copy.n = n;
         guest->copy.n_passed = 0;
-        guest->copy.is_kept = false;
+        guest->copy.is_kept = guest->copy.has_no_hashes = false;
         for (size_t i = 0; i < guest->instance->n_parts; i++) {
                 guest->job[i].device = place->device[i];
                 guest->job[i].is_hashed = false;

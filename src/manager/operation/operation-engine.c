@@ -483,8 +483,11 @@ struct operation *operation_new(struct instance *instance, const struct operatio
         };
         list_init(&operation->admission.link);
         list_init(&operation->making.link);
-        list_for_each(guest, &instance->guests, link)
+        list_for_each(guest, &instance->guests, link) {
                 guest->is_stuck = false;
+                for (size_t i = 0; i < instance->n_parts; i++)
+                        guest->job[i].has_run = false; /* for memory that may be there no more */
+        }
         operation_for_each_guest(guest, operation)
                 operation->n_processes++;
         if (sd_event_add_defer(instance->manager->event, &operation->advance, on_advance,
