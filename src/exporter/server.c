@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
@@ -192,6 +193,32 @@ static enum MHD_Result answer_events(struct server *server, struct MHD_Connectio
         return r == 0 ? MHD_YES : MHD_NO;
 }
 
+/* None of our paths and values has an escape: one that has is another one, whatever it would become. */
+static size_t leave_escapes(void *userdata, struct MHD_Connection *connection, char *text)
+{
+        (void)userdata, (void)connection;
+        return strlen(text);
+}
+
+/* Who asks behind a proxy could name one host to it and another one to us. */
+static enum MHD_Result count_host(void *userdata, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
+{
+        unsigned int *n = userdata;
+
+        (void)kind, (void)value;
+        *n += strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0;
+        return MHD_YES;
+}
+
+static bool has_two_hosts(struct MHD_Connection *connection)
+{
+        unsigned int n = 0;
+
+        (void)MHD_get_connection_values(connection, MHD_HEADER_KIND, count_host, &n);
+        return n > 1;
+}
+
 static bool is_called_by_its_name(const struct server *server, struct MHD_Connection *connection)
 {
         return !server->is.names ||
@@ -228,6 +255,9 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
         struct server *server = userdata;
 
         (void)version;
+        if (has_two_hosts(connection))
+                return response_answer(connection, MHD_HTTP_BAD_REQUEST, RESPONSE_TYPE_TEXT,
+                                       "more than one Host\n");
         if (!is_called_by_its_name(server, connection))
                 return response_answer(
                         connection, MHD_HTTP_MISDIRECTED_REQUEST, RESPONSE_TYPE_TEXT,
@@ -272,9 +302,10 @@ static int start(struct server *server, int fd)
                 MHD_OPTION_CONNECTION_LIMIT, (unsigned int)SERVER_CONNECTIONS_MAX,
                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVER_HEADER_MAX,
                 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)IDLE_SECONDS,
-                MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-                MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_ARRAY,
-                tls ? secrets : &secrets[2], MHD_OPTION_END);
+                MHD_OPTION_UNESCAPE_CALLBACK, leave_escapes, NULL, MHD_OPTION_NOTIFY_COMPLETED,
+                on_completed, server, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION,
+                on_connection, server, MHD_OPTION_ARRAY, tls ? secrets : &secrets[2],
+                MHD_OPTION_END);
         return server->daemon ? 0 : -EIO;
 }
 

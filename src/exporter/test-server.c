@@ -133,6 +133,9 @@ static void test_requests(void **state)
         expect("GET /metrics/" TAIL, "HTTP/1.1 404 ", "not found");
         expect("GET /%2e%2e/metrics" TAIL, "HTTP/1.1 404 ", "not found");
         expect("GET //metrics" TAIL, "HTTP/1.1 404 ", "not found");
+        expect("GET /metrics%00x" TAIL, "HTTP/1.1 404 ", "not found");
+        expect("GET /%6detrics" TAIL, "HTTP/1.1 404 ", "not found");
+        expect("GET /metrics HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", "HTTP/1.1 400 ", "one Host");
         expect("POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi", "HTTP/1.1 405 ",
                "Allow: GET, HEAD");
         expect("DELETE /metrics" TAIL, "HTTP/1.1 405 ", "Allow: GET, HEAD");
