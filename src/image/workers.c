@@ -12,7 +12,7 @@
 /* Requests on their way to the disk, of each thread; without io_uring a thread has one. */
 #define IN_FLIGHT     8
 #define THREADS_MAX   16
-#define THREADS_PLAIN 4 /* nothing is packed: so many make checksums faster than disks write */
+#define THREADS_PLAIN 4 /* neither packed nor hashed: so many are faster than disks */
 
 void workers_fail(struct workers *workers, int code, const char *hint, const char *message, ...)
 {
@@ -155,7 +155,8 @@ static unsigned int count_threads(const struct workers *workers)
 
         if (n == 0) {
                 n = processors > 0 ? (unsigned int)processors : 1;
-                if (workers->table->compression == IMAGE_COMPRESSION_NONE && n > THREADS_PLAIN)
+                if (workers->table->compression == IMAGE_COMPRESSION_NONE &&
+                    !workers->options->hashes && n > THREADS_PLAIN)
                         n = THREADS_PLAIN;
                 if (n < IN_FLIGHT && !can_use_ring(workers))
                         n = IN_FLIGHT;
