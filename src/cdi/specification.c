@@ -139,6 +139,13 @@ static int read_memory(const char *directory, char memory[HOST_PATH_MAX])
         return 0;
 }
 
+static bool is_below(const char *path, const char *folder)
+{
+        size_t length = strlen(folder);
+
+        return strncmp(path, folder, length) == 0 && path[length] == '/';
+}
+
 static int add_simulation(json_t *edits, const struct cdi_host *host)
 {
         char simulation[PATHS_MAX], driver[PATHS_MAX], memory[HOST_PATH_MAX];
@@ -152,7 +159,7 @@ static int add_simulation(json_t *edits, const struct cdi_host *host)
                 r = add_mount(edits, driver, INSIDE_SIM, "ro");
         if (r == 0)
                 r = add_mount(edits, simulation, INSIDE_HOST, "rw");
-        if (r == 0)
+        if (r == 0 && !is_below(memory, simulation)) /* it is mounted with that */
                 r = add_mount(edits, memory, memory, "rw");
         if (r == 0)
                 r = add_variable(edits, "OPENVGPU_DRIVER", INSIDE_SIM "/libcuda.so.1");

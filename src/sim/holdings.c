@@ -323,7 +323,11 @@ static int map_host(struct holdings *holdings)
         holdings->host = map;
         if (holdings->host->magic != HOST_MAGIC || holdings->host->version != HOST_VERSION)
                 return -EPROTO;
-        holdings->memory = open(holdings->host->memory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        /* Where it lies in the directory it is found there: a container has that elsewhere. */
+        holdings->memory =
+                openat(holdings->directory, "memory", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (holdings->memory < 0)
+                holdings->memory = open(holdings->host->memory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         return holdings->memory < 0 ? -errno : 0;
 }
 

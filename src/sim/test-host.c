@@ -333,6 +333,29 @@ static void test_without_a_host_there_is_no_device(void **state)
         guest_run(find_no_host);
 }
 
+static char moved[64];
+
+static void find_moved_host(int socket)
+{
+        (void)socket;
+        (void)setenv(SIM_HOST_VARIABLE, moved, 1);
+        must(cuInit(0));
+}
+
+/* As a container does that has the directory elsewhere, and nothing where it was. */
+static void test_a_host_in_a_tmpfs_is_found_where_it_is_mounted(void **state)
+{
+        char directory[] = "/dev/shm/sim-test-XXXXXX";
+
+        (void)state;
+        assert_non_null(mkdtemp(directory));
+        assert_int_equal(sim_host_create(directory, "1xH200:1G"), 0);
+        (void)snprintf(moved, sizeof(moved), "%s.moved", directory);
+        assert_int_equal(rename(directory, moved), 0);
+        guest_run(find_moved_host);
+        assert_int_equal(sim_host_remove(moved), 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -344,6 +367,7 @@ int main(void)
                 cmocka_unit_test(test_a_host_leads_to_nobody_elses_files),
                 cmocka_unit_test(test_visible_devices_are_indices_or_uuids_or_prefixes),
                 cmocka_unit_test(test_without_a_host_there_is_no_device),
+                cmocka_unit_test(test_a_host_in_a_tmpfs_is_found_where_it_is_mounted),
         };
         int failed;
 
