@@ -57,7 +57,7 @@ static void format_name(char *name, size_t size, uint32_t number, const struct s
 static int find_number(const char *wanted, const struct state_profile *whole, uint32_t *ret_number,
                        struct reader *reader)
 {
-        char name[STATE_LABEL_MAX + 8], words[256] = "";
+        char name[STATE_LABEL_MAX + 16], words[256] = "";
 
         for (uint32_t i = 0; i < STATE_COMPUTE_PROFILES; i++) {
                 if (!state_compute_starts(i, whole->slices))
