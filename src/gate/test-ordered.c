@@ -513,8 +513,8 @@ FAKE_TEST(test_a_free_waits_where_a_stream_has_no_event_for_us)
         check(allocate(4 * MIB, new_stream()) == pointer);
 }
 
-#define THREADS 6
-#define ROUNDS  200
+#define THREADS 4
+#define ROUNDS  80
 #define CHECKED 8
 
 static struct {
