@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "daemon/uuid.h"
 #include "manager/model/account.h"
-#include "manager/model/device.h"
 #include "manager/model/manager.h"
 
 #define LETTERS_AND_DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
