@@ -131,6 +131,58 @@ static void write_vgpu_time(struct text *text, const struct vgpus *vgpus)
                                     snapshot->instances[i]->n_programs);
 }
 
+/* On each of several devices; of a vGPU of one device the families above say it. */
+
+static bool has_parts(const struct vgpu_usage_snapshot *snapshot)
+{
+        for (size_t i = 0; i < snapshot->n_instances; i++)
+                if (snapshot->instances[i]->n_parts > 1)
+                        return true;
+        return false;
+}
+
+typedef void (*part_fn)(struct text *text, const struct labels *labels,
+                        const struct vgpu_usage_part *part);
+
+static void write_part_memory(struct text *text, const struct labels *labels,
+                              const struct vgpu_usage_part *part)
+{
+        text_sample_integer(text, labels, part->frame_buffer_used);
+}
+
+static void write_part_time(struct text *text, const struct labels *labels,
+                            const struct vgpu_usage_part *part)
+{
+        text_sample(text, labels, part->gpu_seconds_total);
+}
+
+static void write_each_part(struct text *text, const struct vgpus *vgpus, part_fn write)
+{
+        for (size_t i = 0; i < vgpus->snapshot->n_instances; i++) {
+                const struct vgpu_usage_instance *instance = vgpus->snapshot->instances[i];
+
+                for (size_t k = 0; instance->n_parts > 1 && k < instance->n_parts; k++) {
+                        struct labels labels;
+
+                        labels_copy(&labels, &vgpus->labels[i].lasting);
+                        labels_add_number(&labels, "device", instance->parts[k]->device);
+                        write(text, &labels, instance->parts[k]);
+                }
+        }
+}
+
+static void write_parts(struct text *text, const struct vgpus *vgpus)
+{
+        if (!has_parts(vgpus->snapshot))
+                return;
+        text_family(text, "openvgpu_vgpu_part_memory_used_bytes", TEXT_GAUGE, "bytes",
+                    "Frame buffer that the programs of a vGPU hold on one of its devices.");
+        write_each_part(text, vgpus, write_part_memory);
+        text_family(text, "openvgpu_vgpu_part_gpu_seconds", TEXT_COUNTER, "seconds",
+                    "GPU time of the programs of a vGPU on one of its devices since vgpud began.");
+        write_each_part(text, vgpus, write_part_time);
+}
+
 /* Coming and going. */
 
 static double get_waiting(const struct vgpu_usage_instance *instance)
@@ -280,6 +332,7 @@ void metrics_write_vgpus(struct text *text, const struct vgpu_usage_snapshot *sn
         write_vgpu_facts(text, &vgpus);
         write_vgpu_memory(text, &vgpus);
         write_vgpu_time(text, &vgpus);
+        write_parts(text, &vgpus);
         write_vgpu_residency(text, &vgpus);
         if (has_processes)
                 write_processes(text, &vgpus);

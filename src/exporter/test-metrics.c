@@ -261,6 +261,36 @@ static void test_everything_in_base_units(void **state)
         free(text);
 }
 
+static void test_each_of_several_devices(void **state)
+{
+        const struct vgpu_usage_part of_part[] = {
+                { .device = 0, .frame_buffer_used = 5, .gpu_seconds_total = 1.5 },
+                { .device = 3, .frame_buffer_used = 6, .gpu_seconds_total = 2.5 },
+        };
+        const struct vgpu_usage_part *const parts[] = { &of_part[0], &of_part[1] };
+        struct vgpu_usage_instance several = *snapshot.instances[0];
+        const struct vgpu_usage_instance *const one[] = { &several };
+        struct vgpu_usage_snapshot all = snapshot;
+        const struct metrics_input input = { .snapshot = &all, .hostname = "h" };
+        const struct metrics_options none = { 0 };
+        char *text;
+        (void)state;
+
+        all.n_instances = 1;
+        all.instances = one;
+        several.n_parts = 1;
+        several.parts = parts;
+        text = write_out(&input, &none);
+        assert_null(strstr(text, "vgpu_part"));
+        free(text);
+        several.n_parts = 2;
+        text = write_out(&input, &none);
+        expect_line(text, "openvgpu_vgpu_part_memory_used_bytes{" LASTS ",device=\"0\"} 5");
+        expect_line(text, "openvgpu_vgpu_part_memory_used_bytes{" LASTS ",device=\"3\"} 6");
+        expect_line(text, "openvgpu_vgpu_part_gpu_seconds_total{" LASTS ",device=\"3\"} 2.5");
+        free(text);
+}
+
 static void test_processes_and_other_names_only_when_asked_for(void **state)
 {
         const struct metrics_input input = {
@@ -357,6 +387,7 @@ int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_everything_in_base_units),
+                cmocka_unit_test(test_each_of_several_devices),
                 cmocka_unit_test(test_processes_and_other_names_only_when_asked_for),
                 cmocka_unit_test(test_what_is_not_known_is_not_there),
                 cmocka_unit_test(test_an_older_vgpud_has_no_buckets_of_bytes),
