@@ -11,7 +11,6 @@
 #include "gate/entry.h"
 #include "gate/graph.h"
 #include "gate/idle-lock.h"
-#include "gate/pool.h"
 
 /* More captures at once than this are not believed; the rest is counted as ended. */
 #define CAPTURES_MAX 1024
@@ -261,13 +260,12 @@ CUresult our_cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph)
  * Destroying a stream ends its capture. It is forgotten before the call: after it, another thread's new
  * stream may have the same handle.
  */
-static CUresult destroy(CUresult (*call)(CUstream stream), CUstream stream)
+CUresult capture_destroy_stream(CUresult (*call)(CUstream stream), CUstream stream)
 {
         struct captured captured = { .stream = stream };
         bool was_capturing;
         CUresult result;
 
-        pool_drop_stream(stream);
         if (!capture_is_active())
                 return call(stream);
         idle_hold();
@@ -281,16 +279,6 @@ static CUresult destroy(CUresult (*call)(CUstream stream), CUstream stream)
         atomic_fetch_sub(&captures.n_changing, 1);
         idle_release();
         return result;
-}
-
-CUresult our_cuStreamDestroy(CUstream stream)
-{
-        return destroy(DRIVER(cuStreamDestroy), stream);
-}
-
-CUresult our_cuStreamDestroy_v2(CUstream stream)
-{
-        return destroy(DRIVER(cuStreamDestroy_v2), stream);
 }
 
 void capture_drop_context(CUcontext context)

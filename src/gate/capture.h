@@ -23,6 +23,9 @@ bool capture_is_active(void);
 bool capture_keep_away(void);
 void capture_let_begin(void);
 
+/* capture_destroy_stream() - have the driver's @call destroy @stream, which ends its capture. */
+CUresult capture_destroy_stream(CUresult (*call)(CUstream stream), CUstream stream);
+
 /* capture_drop_context() - forget the captures of @context, which has ended; with idle_hold(). */
 void capture_drop_context(CUcontext context);
 

@@ -242,3 +242,16 @@ CUresult our_cuEventSynchronize(CUevent event)
 {
         return waited(DRIVER(cuEventSynchronize)(event));
 }
+
+/* After the call, a new stream may have the same handle. */
+CUresult our_cuStreamDestroy(CUstream stream)
+{
+        pool_drop_stream(stream);
+        return capture_destroy_stream(DRIVER(cuStreamDestroy), stream);
+}
+
+CUresult our_cuStreamDestroy_v2(CUstream stream)
+{
+        pool_drop_stream(stream);
+        return capture_destroy_stream(DRIVER(cuStreamDestroy_v2), stream);
+}

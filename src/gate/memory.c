@@ -12,7 +12,6 @@
 #include "gate/entry.h"
 #include "gate/peer.h"
 #include "gate/physical.h"
-#include "gate/pool.h"
 #include "gate/quota.h"
 #include "gate/stock.h"
 #include "gate/ticket.h"
@@ -22,6 +21,7 @@ static struct {
         pthread_mutex_t lock; /* of the list, of the table of mappings and of all that is in them */
         struct mapping *first_block;
         pthread_mutex_t offering; /* while held, what has a name keeps its memory */
+        _Atomic(const struct memory_reserve *) reserve;
 } memory = { .lock = PTHREAD_MUTEX_INITIALIZER, .offering = PTHREAD_MUTEX_INITIALIZER };
 
 static uint64_t round_up(uint64_t size)
@@ -208,6 +208,18 @@ static bool spares_discard(CUcontext context)
         }
 }
 
+static bool reclaim(bool is_patient)
+{
+        const struct memory_reserve *reserve = atomic_load(&memory.reserve);
+
+        return reserve && reserve->reclaim(is_patient);
+}
+
+void memory_set_reserve(const struct memory_reserve *reserve)
+{
+        atomic_store(&memory.reserve, reserve);
+}
+
 /* What lies idle in empty blocks and in pools is used before memory runs out. */
 static CUresult mapping_make_of_idle(struct mapping **ret_mapping, CUcontext context,
                                      CUdevice device, uint64_t size, struct physical *physical)
@@ -217,7 +229,7 @@ static CUresult mapping_make_of_idle(struct mapping **ret_mapping, CUcontext con
 
         if (result == CUDA_ERROR_OUT_OF_MEMORY) {
                 any = spares_discard(context);
-                any |= pool_reclaim(false);
+                any |= reclaim(false);
         }
         return any ? mapping_make(ret_mapping, context, device, size, physical) : result;
 }
@@ -225,7 +237,8 @@ static CUresult mapping_make_of_idle(struct mapping **ret_mapping, CUcontext con
 /* Would all that pools do not use be enough? What the device has we do not know. */
 static bool may_be_enough(CUdevice device, uint64_t size)
 {
-        uint64_t idle = pool_count_free();
+        const struct memory_reserve *reserve = atomic_load(&memory.reserve);
+        uint64_t idle = reserve ? reserve->count() : 0;
         struct quota_view quota;
 
         quota_get(device, &quota);
@@ -242,7 +255,7 @@ static CUresult mapping_make_patiently(struct mapping **ret_mapping, CUcontext c
         do {
                 result = mapping_make_of_idle(ret_mapping, context, device, size, physical);
                 if (result == CUDA_ERROR_OUT_OF_MEMORY && may_be_enough(device, size) &&
-                    pool_reclaim(true))
+                    reclaim(true))
                         result = mapping_make(ret_mapping, context, device, size, physical);
         } while (result == CUDA_ERROR_OUT_OF_MEMORY && quota_wait_for_room(&want));
         quota_end_wait(&want);

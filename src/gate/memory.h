@@ -78,6 +78,16 @@ void memory_end(struct mapping *mapping);
 void memory_pin(struct mapping *mapping);
 
 /*
+ * memory_set_reserve() - what may be given back when memory runs out. reclaim(): do so; @is_patient: wait for what
+ * streams are about to free. False: there was nothing. count(): so many bytes at most.
+ */
+struct memory_reserve {
+        bool (*reclaim)(bool is_patient);
+        uint64_t (*count)(void);
+};
+void memory_set_reserve(const struct memory_reserve *reserve);
+
+/*
  * memory_create_chunk() - memory for a pool, mapped; memory_end() ends it. @is_patient: wait until streams have
  * freed theirs, and others have left. memory_set_chunk() - which chunk of the pool's stock it is, or NULL, for
  * memory_chunk_at().

@@ -460,12 +460,10 @@ static bool look_at_all_locked(void)
         return any;
 }
 
-uint64_t pool_count_free(void)
+static uint64_t count_free(void)
 {
         uint64_t bytes = 0;
 
-        if (!atomic_load(&pools.is_used))
-                return 0;
         pthread_mutex_lock(&pools.lock);
         for (const struct pool *pool = pools.first; pool; pool = pool->next)
                 bytes += pool->stock.reserved - pool->stock.used;
@@ -473,7 +471,7 @@ uint64_t pool_count_free(void)
         return bytes;
 }
 
-bool pool_reclaim(bool is_patient)
+static bool reclaim(bool is_patient)
 {
         const struct timespec step = { .tv_nsec = RECLAIM_STEP_NS };
         uint64_t until_ns = clock_now(CLOCK_MONOTONIC) + RECLAIM_NS;
@@ -490,6 +488,8 @@ bool pool_reclaim(bool is_patient)
                 nanosleep(&step, NULL);
         }
 }
+
+static const struct memory_reserve reserve = { reclaim, count_free };
 
 /* Allocations. */
 
@@ -536,6 +536,7 @@ static struct stock_range *add(CUmemoryPool handle, struct mapping *mapping, uin
                 memory_set_chunk(mapping, range->chunk);
                 enter(range);
                 atomic_store(&pools.is_used, true);
+                memory_set_reserve(&reserve);
         }
         pthread_mutex_unlock(&pools.lock);
         return range;

@@ -62,15 +62,6 @@ bool pool_find(CUdeviceptr address, struct memory_info *ret_info);
 /* pool_give_back() - the program has waited: what is above the thresholds goes back to the driver. */
 void pool_give_back(void);
 
-/*
- * pool_reclaim() - memory has run out: all that is free goes back to the driver. @is_patient: wait until streams
- * have come to their frees. False: there was nothing.
- */
-bool pool_reclaim(bool is_patient);
-
-/* pool_count_free() - count the bytes that pool_reclaim() can give back at most. */
-uint64_t pool_count_free(void);
-
 /* Streams that are about to end: their handle may soon be another one's. */
 void pool_drop_stream(const void *stream);
 
