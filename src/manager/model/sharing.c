@@ -59,6 +59,8 @@ static void set_maker(struct sharing *sharing, struct guest *maker)
 
 int sharing_add(struct guest *user, struct guest *maker)
 {
+        user->n_shared++;
+        maker->n_shared++;
         struct sharing *sharing;
 
         if (is_there(user, maker))

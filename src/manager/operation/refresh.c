@@ -55,6 +55,7 @@ struct refresh {
         bool is_overdue;
         bool is_whole;          /* all that had changed was copied */
         uint32_t n_connections; /* of its gate, when that was closed */
+        uint32_t n_shared;      /* of the guest, when it began */
         uint64_t began_ns;
         uint32_t n_works; /* of the guest, when its gate was closed */
         uint64_t n_launches;
@@ -131,11 +132,11 @@ static bool is_connected_still(const struct guest *guest)
                guest->n_connections == guest->refresh->n_connections;
 }
 
-static void end_distrusted(struct guest *guest)
+static void end_distrusted(struct guest *guest, const char *why)
 {
         if (guest->refresh->is_taken)
                 clean_copy_drop(guest);
-        end(guest, "its gate hung up");
+        end(guest, why);
 }
 
 static void on_opened(struct guest *guest, const struct guest_answer *answer, void *userdata)
@@ -144,7 +145,9 @@ static void on_opened(struct guest *guest, const struct guest_answer *answer, vo
 
         (void)userdata;
         if (answer->error || guest->n_connections != refresh->n_connections)
-                end_distrusted(guest);
+                end_distrusted(guest, "its gate hung up");
+        else if (guest->n_shared != refresh->n_shared) /* that process may have written to it */
+                end_distrusted(guest, "it began to share memory");
         else
                 end(guest, refresh->is_whole     ? NULL
                            : refresh->was_wanted ? "its program goes on"
@@ -158,7 +161,7 @@ static void open_gate(struct guest *guest)
         if (is_connected_still(guest))
                 guest_request(guest, GATE_OPEN, ANSWER_MS, on_opened, NULL);
         else
-                end_distrusted(guest);
+                end_distrusted(guest, "its gate hung up");
 }
 
 /* let go: the mover holds nothing, and the copy is spare again. */
@@ -446,6 +449,7 @@ bool refresh_start(struct guest *guest)
         if (!refresh)
                 return false;
         refresh->device = device;
+        refresh->n_shared = guest->n_shared;
         refresh->began_ns = clock_now(CLOCK_MONOTONIC);
         guest->refresh = refresh;
         device->refreshing = guest;

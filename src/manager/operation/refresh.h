@@ -14,7 +14,8 @@
  * and the mover's letting go of the memory. What was copied counts all the same.
  *
  * Whether the gate was closed all the time is known when it answers OPEN over the same connection: one that
- * loses it opens by itself. Without that answer nothing of the copy is believed.
+ * loses it opens by itself. Without that answer nothing of the copy is believed, nor when another process has got
+ * some of the memory meanwhile, for that may write to it.
  *
  * One process of a device at a time. Every operation, on whatever device, ends all of them, and waits until they
  * have let go of the mover and of their room in the pool.
