@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -55,6 +56,38 @@ HIDDEN int new_pthread_setname_np(pthread_t thread, const char *name) __asm__("p
 HIDDEN int new_pthread_setname_np(pthread_t thread, const char *name)
 {
         return old_pthread_setname_np(thread, name);
+}
+
+/*
+ * What reads numbers has other names from glibc 2.38 on, where it also knows C23's "0b1": headers say so.
+ * We want none of that.
+ */
+#define OLD_C23(result, name, parameters, arguments)                    \
+        extern result old_##name parameters;                            \
+        __asm__(".symver old_" #name ", " #name "@GLIBC_2.2.5");        \
+        HIDDEN result c23_##name parameters __asm__("__isoc23_" #name); \
+        HIDDEN result c23_##name parameters                             \
+        {                                                               \
+                return old_##name arguments;                            \
+        }                                                               \
+        struct old_needs_semicolon_c23_##name
+
+OLD_C23(long, strtol, (const char *text, char **end, int base), (text, end, base));
+OLD_C23(unsigned long, strtoul, (const char *text, char **end, int base), (text, end, base));
+OLD_C23(unsigned long long, strtoull, (const char *text, char **end, int base), (text, end, base));
+
+extern int old_vsscanf(const char *text, const char *format, va_list arguments);
+__asm__(".symver old_vsscanf, vsscanf@GLIBC_2.2.5");
+HIDDEN int c23_sscanf(const char *text, const char *format, ...) __asm__("__isoc23_sscanf");
+HIDDEN int c23_sscanf(const char *text, const char *format, ...)
+{
+        va_list arguments;
+        int n;
+
+        va_start(arguments, format);
+        n = old_vsscanf(text, format, arguments);
+        va_end(arguments);
+        return n;
 }
 
 /* The kernel's structure is the same, on x86-64. */
