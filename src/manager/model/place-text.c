@@ -72,7 +72,7 @@ int place_find(struct manager *manager, const char *list, struct place *ret_plac
         while (r == 0 && (name = strsep(&rest, ","))) {
                 struct device *device;
 
-                if (*name == '\0')
+                if (*name == '\0' && *list)
                         return failure_parameter(failure, "device",
                                                  "one comma between two devices: 0,1",
                                                  "'%.64s' has no device beside a comma", list);
