@@ -85,7 +85,7 @@ static const struct option options[] = {
           .help = "on an overcommitted GPU: batch (default) or interactive" },
         { .name = "pool-group",
           .argument = "GROUP",
-          .help = "keep memory that is equal in vGPUs of GROUP once, whoever owns them; for root" },
+          .help = "keep equal memory of its vGPUs once, whoever owns them; for root" },
         { .name = NULL },
 };
 
@@ -100,8 +100,8 @@ const struct command command_create = {
                 "the command makes up a name and prints it.\n"
                 "\n"
                 "A vGPU may have several GPUs, with the same quota on each. Its programs see them\n"
-                "in the order in which they are named. Such a vGPU stays where it is: it takes no\n"
-                "turns, and it cannot be suspended, moved or saved.\n",
+                "in the order in which they are named. Such a vGPU is suspended, resumed and moved\n"
+                "as a whole. It has no class, takes no turns and cannot be saved to disk.\n",
         .examples = "vgpu create serve --fb 20G --device 1\n"
                     "vgpu create big --fb 60G --devices 2\n",
         .options = options,

@@ -109,10 +109,19 @@ int host_find_instance(const struct arguments *arguments, struct vgpu_client *cl
         return host_say_error(arguments, host);
 }
 
+/* A vGPU of several devices has an id on each. */
+static bool has_id(const struct vgpu_instance *instance, uint32_t id)
+{
+        for (size_t i = 0; i < instance->n_parts; i++)
+                if (instance->parts[i]->id == id)
+                        return true;
+        return instance->id == id;
+}
+
 const char *host_get_name(const struct vgpu_instance_list *list, uint32_t instance)
 {
         for (size_t i = 0; list && i < list->n_instances; i++)
-                if (list->instances[i]->id == instance)
+                if (has_id(list->instances[i], instance))
                         return list->instances[i]->name;
         return "-";
 }

@@ -3,24 +3,26 @@
 
 #include "cli/document.h"
 #include "cli/duration.h"
+#include "cli/instance-devices.h"
 #include "cli/instance.h"
 #include "cli/say.h"
 
 static void print(const struct vgpu_instance *instance)
 {
-        char text[DURATION_TEXT_MAX];
+        char text[DURATION_TEXT_MAX], devices[INSTANCE_DEVICES_MAX];
+        const char *plural = instance->n_parts > 1 ? "s" : "";
 
         if (instance->idle_after == 0 && (instance->state == VGPU_INSTANCE_SUSPENDED ||
                                           instance->state == VGPU_INSTANCE_EVICTED))
                 printf("%s: stays off its GPU until 'vgpu resume %s', and on it after that\n",
                        instance->name, instance->name);
         else if (instance->idle_after == 0)
-                printf("%s: stays on GPU %u however long it is idle\n", instance->name,
-                       instance->device);
+                printf("%s: stays on GPU%s %s however long it is idle\n", instance->name, plural,
+                       instance_devices_format(devices, instance));
         else
-                printf("%s: leaves GPU %u after %s without work (%s), and comes back when it has "
+                printf("%s: leaves GPU%s %s after %s without work (%s), and comes back when it has "
                        "work\n",
-                       instance->name, instance->device,
+                       instance->name, plural, instance_devices_format(devices, instance),
                        duration_format(text, instance->idle_after),
                        duration_get_how(instance->idle_keeps_context));
 }

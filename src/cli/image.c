@@ -86,7 +86,7 @@ static void print_memory(const struct vgpu_image_report *report)
                 return;
         printf(", %s of GPU memory", size_format(size, report->memory_bytes));
         if (report->data_bytes < report->memory_bytes)
-                printf(" as %s", size_format(file, report->data_bytes));
+                printf(" (%s in the file)", size_format(file, report->data_bytes));
         printf(" in %s", operation_describe_time(time, report->data_seconds));
         if (report->data_seconds >= 0.001)
                 printf(" (%.1f GB/s)", (double)report->memory_bytes / report->data_seconds / 1e9);

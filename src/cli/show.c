@@ -60,13 +60,13 @@ static void add_parts(struct facts *facts, const struct vgpu_instance *record)
                 json_array_append_new(parts, record_make(&record_instance_part, part));
                 if (length < sizeof(text))
                         length += (size_t)snprintf(text + length, sizeof(text) - length,
-                                                   "%s%u: id %u, %s, %.1f s", i ? "; " : "",
-                                                   part->device, part->id,
+                                                   "%sGPU %u: id %u, %s, %.1f s of its time",
+                                                   i ? "; " : "", part->device, part->id,
                                                    size_format(used, part->frame_buffer_used),
                                                    part->gpu_seconds_total);
         }
         if (record->n_parts > 1)
-                facts_add(facts, "parts", "its parts", json_incref(parts), "%s", text);
+                facts_add(facts, "parts", "on its devices", json_incref(parts), "%s", text);
 }
 
 /* What vgpud says; it may not be there. */

@@ -444,6 +444,7 @@ const struct command command_top = {
                 "use. Keys suspend, resume and change shares; g shows a graph of the chosen vGPU's\n"
                 "last minutes and the latest turns of its GPU, and h the keys.\n"
                 "\n"
+                "  GPU       its index; 2x: of two GPUs, which have a line each below it\n"
                 "  SHARE     percent of the GPU's time that the vGPU can count on now\n"
                 "  USE       percent of the GPU's time that it received\n"
                 "  MEM, ENC, DEC, JPEG, OFA\n"

@@ -80,7 +80,7 @@ class Making(Case):
         self.assertIn("exclude each other", self.refused("run", "--vgpu", "job", "--devices", "2", "true"))
         self.assertIn("leave out", self.host.vgpu("create", "job", "--fb", "64M", "--devices", "2", "--device", "0", code=2).errors)
         self.make("large", "1", 768)
-        self.assertIn("2 of 3 devices can take a part of 512 MiB, not 3",
+        self.assertIn("2 of 3 devices can take a part of 512 MiB, and 3 are needed",
                       self.refused("create", "job", "--fb", "512M", "--devices", "3"))
         self.assertEqual(self.host.names(), ["large"])
 
@@ -331,6 +331,26 @@ class Metered(Case):
         parts = self.host.get("job")["parts"]
         until(lambda: self.account(parts[0], ended.pid)[0] > 0, "the account on the state page", context=guest.context)
         self.assertEqual(self.account(parts[1], ended.pid)[0], 0)
+        self.end(guest)
+
+    def test_each_device_tells_what_is_its_own(self):
+        vgpu = self.make("job", "2,0")
+        ids = [part["id"] for part in vgpu["parts"]]
+        rows = self.host.vgpu("licence", "--json").json["licences"]
+        self.assertEqual(sorted((row["id"], row["name"]) for row in rows), sorted((id, "job") for id in ids))
+        self.assertIn("job: leaves GPUs 2,0 after", self.host.vgpu("idle", "job", "1h").output)
+        guest = self.guest("job")
+        self.assertEqual(self.tell(guest, "hold 1 24M"), "held")
+        self.assertEqual(self.tell(guest, f"busy 1 {self.BUSY_US}"), "done")
+        second = self.seconds("job")[1]
+        for index, seconds in ((2, 0), (0, second)):
+            [shown] = self.host.call("GetScheduler", device=str(index))["vgpus"]
+            self.assertAlmostEqual(shown["received"], seconds, places=6)
+            self.assertEqual((shown["enforced"], shown["entitled"]), (True, 100))
+        self.host.call("SuspendVgpu", name="job")
+        self.assertEqual([self.host.device(index)["memory_swapped"] for index in range(3)], [24 * MIB, 0, 0])
+        self.assertFalse(self.host.call("GetScheduler", device="0")["vgpus"][0]["enforced"])
+        self.host.call("ResumeVgpu", name="job")
         self.end(guest)
 
 

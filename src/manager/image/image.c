@@ -122,7 +122,7 @@ static int check_off(const struct instance *instance, struct failure *failure)
                 return failure_set(failure, -EALREADY, "WrongState",
                                    "start a program in it with vgpu run",
                                    "vGPU %s has no processes: it has no memory", instance->name);
-        return failure_set(failure, -EALREADY, "WrongState", "vgpu suspend it first",
+        return failure_set(failure, -EALREADY, "WrongState", "suspend it first (vgpu suspend)",
                            "vGPU %s is %s: its memory is on the device", instance->name,
                            instance_state_name(instance->state));
 }

@@ -177,12 +177,11 @@ static int refuse_number(const struct manager *manager, const struct instance_re
                 return failure_set(failure, -ENODEV, "NoSuchDevice", "ask for fewer",
                                    "there are %zu devices, not %zu", manager->n_devices,
                                    request->n_devices);
-        return failure_set(
-                failure, -ENOSPC, "NoRoom",
-                "ask for less or for fewer, or suspend or remove a vGPU",
-                "%zu of %zu devices can take a part of %s, not %zu; another one cannot: %s", n,
-                manager->n_devices, size_format(wanted, request->frame_buffer), request->n_devices,
-                why->message);
+        return failure_set(failure, -ENOSPC, "NoRoom",
+                           "ask for less or for fewer, or suspend or remove a vGPU",
+                           "%zu of %zu devices can take a part of %s, and %zu are needed: %s", n,
+                           manager->n_devices, size_format(wanted, request->frame_buffer),
+                           request->n_devices, why->message);
 }
 
 /* Of several devices that nobody has named; one that cannot take it is none of them. */

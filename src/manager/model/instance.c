@@ -164,8 +164,7 @@ int instance_check_one_device(const struct instance *instance, const char *what,
 {
         if (instance->n_parts == 1)
                 return 0;
-        return failure_set(failure, -EOPNOTSUPP, "NotMovable",
-                           "to free its devices, suspend it (vgpu suspend)",
+        return failure_set(failure, -EOPNOTSUPP, "NotMovable", "create a vGPU of one device for it",
                            "vGPU %s has %zu devices, and only a vGPU of one device can %s",
                            instance->name, instance->n_parts, what);
 }

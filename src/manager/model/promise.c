@@ -145,6 +145,21 @@ bool promise_is_held_for(const struct instance *instance)
         return get_need(instance_home(instance), NULL, info.slab_size) > 0;
 }
 
+/* What it has on other devices is not of this one. */
+static uint64_t get_swapped_part(const struct instance *instance, const struct device *device)
+{
+        const struct guest *guest;
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < instance->n_parts; i++) {
+                if (instance->part[i].device != device)
+                        continue;
+                list_for_each(guest, &instance->guests, link)
+                        sum += guest_sum_memory(guest, i);
+        }
+        return sum;
+}
+
 uint64_t promise_get_swapped(const struct device *device)
 {
         const struct instance *instance;
@@ -154,6 +169,10 @@ uint64_t promise_get_swapped(const struct device *device)
         list_for_each(instance, &device->manager->instances, link) {
                 if (!instance_is_on(instance, device) || !instance_is_off(instance))
                         continue;
+                if (instance->n_parts > 1) {
+                        sum += get_swapped_part(instance, device);
+                        continue;
+                }
                 sum += spill_use_get(instance);
                 list_for_each(guest, &instance->guests, link)
                         sum += pool_get_length(guest->reservation);
