@@ -76,6 +76,26 @@ class Operations(Case):
             self.assertEqual(self.tell(guest, f"check {device} {value}"), "right")
         self.end(guest)
 
+    def test_blocks_of_others_stay_when_the_other_device_cannot_tell(self):
+        """What has not changed is copied nowhere where another vGPU has it too: each device says that for itself."""
+        guests = {}
+        for name in ("job", "twin"):
+            self.make(name, "0,1", 128)
+            guests[name] = self.guest(name)
+            for device in range(2):
+                self.assertEqual(self.tell(guests[name], f"hold {device} 8M"), "held")
+                self.assertEqual(self.tell(guests[name], f"fill {device} {device + 17}"), "filled")
+            self.host.call("SuspendVgpu", name=name)
+        for _ in range(2):
+            self.call("ResumeVgpu")
+            self.host.arm("mover.hashing", "fail")  # of one of the two
+            self.call("SuspendVgpu")
+        for name, guest in guests.items():
+            self.host.call("ResumeVgpu", name=name)
+            for device in range(2):
+                self.assertEqual(self.tell(guest, f"check {device} {device + 17}"), "right")
+            self.end(guest)
+
     def test_a_process_that_uses_one_of_the_devices(self):
         for device in range(2):
             with self.subTest(device=device):

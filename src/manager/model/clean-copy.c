@@ -20,6 +20,7 @@ struct clean_copy {
         struct pool_reservation *reservation; /* spare; NULL: it is the guest's */
         uint64_t generation;                  /* of the reservation that the hashes belong to */
         bool has_arrived;               /* they are those of what the guest had at the last copy */
+        bool is_compared;               /* of some at least: those of the others are unknown */
         bool is_true;                   /* and they are those of its contents */
         struct gate_allocation *memory; /* what is in it, in this order */
         size_t n_memory;
@@ -236,7 +237,7 @@ struct hash_value *clean_copy_begin(struct guest *guest, bool must_verify, size_
         copy = guest->clean_copy;
         if (!copy)
                 return NULL;
-        copy->is_true = copy->has_arrived = false;
+        copy->is_true = copy->has_arrived = copy->is_compared = false;
         if (copy->others && must_verify)
                 forget_others(guest);
         else if (copy->others)
@@ -245,18 +246,20 @@ struct hash_value *clean_copy_begin(struct guest *guest, bool must_verify, size_
         return copy->hashes;
 }
 
-void clean_copy_end(struct guest *guest, bool is_true)
+void clean_copy_end(struct guest *guest, bool is_compared, bool is_true)
 {
-        if (guest->clean_copy)
-                guest->clean_copy->has_arrived = is_true;
+        if (!guest->clean_copy)
+                return;
+        guest->clean_copy->is_compared = is_compared;
+        guest->clean_copy->has_arrived = is_true;
 }
 
-/* Without hashes all was copied. */
+/* What has no hashes was copied. */
 static int hold_others(struct guest *guest, bool *ret_has_moved)
 {
         struct clean_copy *copy = guest->clean_copy;
 
-        *ret_has_moved = copy->is_asked && copy->has_arrived;
+        *ret_has_moved = copy->is_asked && copy->is_compared;
         if (!*ret_has_moved)
                 return 0;
         for (size_t i = 0; i < copy->n_hashes; i++)

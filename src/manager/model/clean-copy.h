@@ -52,8 +52,12 @@ bool clean_copy_can_be_taken(const struct guest *guest);
  */
 struct hash_value *clean_copy_begin(struct guest *guest, bool must_verify, size_t *ret_n);
 
-/* clean_copy_end() - the copy has arrived; @is_true: and the hashes are those of it. */
-void clean_copy_end(struct guest *guest, bool is_true);
+/*
+ * clean_copy_end() - the copy has arrived
+ * @is_compared: some devices have compared what is theirs; of what the others copied the hashes are unknown.
+ * @is_true: all have, and the hashes are those of the copy.
+ */
+void clean_copy_end(struct guest *guest, bool is_compared, bool is_true);
 
 /*
  * clean_copy_complete() - after that: blocks that others hold and that have not changed are held again

@@ -113,8 +113,8 @@ struct guest_job {
         bool has_run;   /* all of it is there, and it has not ended yet */
         uint32_t id;
         enum mover_job_kind kind;
-        bool is_hashed;
         struct hash_value *hashes; /* what its mover is told, and tells, of its blocks */
+        size_t n_hashes;           /* 0: all of them are copied */
         struct device *device;     /* whose mover it is for */
         uint32_t generation;       /* of the mover that has it; 0: no job */
         uint64_t bytes_done;       /* of its progress, as counted so far */
@@ -223,6 +223,7 @@ struct guest {
                 struct hash_value
                         *hashes; /* of all its blocks, in its clean copy; NULL: it has none */
                 size_t n_hashes;
+                bool is_compared;   /* some of it, with the hashes of what the pool has */
                 bool has_no_hashes; /* of some of it, the device could not tell */
                 bool has_moved;     /* its extents are others than before it */
                 size_t n_passed;    /* of its memory, what the mover holds no more: handover.h */

@@ -94,7 +94,7 @@ static void go_out(struct fixture *fixture, struct guest *guest, uint64_t value)
         assert_int_equal(n, BLOCKS);
         for (size_t i = 0; i < n; i++)
                 hashes[i] = (struct hash_value){ { value, i } };
-        clean_copy_end(guest, true);
+        clean_copy_end(guest, true, true);
         assert_int_equal(clean_copy_complete(guest, &has_moved), 0);
         assert_non_null(clean_copy_get_hashes(guest, &n));
 }

@@ -220,7 +220,7 @@ static int begin_job(struct guest_job *own, enum mover_job_kind kind)
         if (r < 0)
                 return r;
         own->kind = kind;
-        own->is_hashed = job.n_hashes > 0;
+        own->n_hashes = job.n_hashes;
         own->generation = own->device->generation;
         own->bytes_done = 0;
         own->has_run = false;
@@ -482,10 +482,14 @@ static int stage(struct guest_job *job)
 
 /* run: all of it is copied. */
 
-static void log_no_hashes(const struct guest_job *job, int error)
+/* It has copied all of its blocks. What another device has told of its own is true nevertheless. */
+static void forget_hashes(struct guest_job *job, int error)
 {
-        const struct guest *guest = job->guest;
+        struct guest *guest = job->guest;
 
+        guest->copy.has_no_hashes = true;
+        for (size_t i = 0; i < job->n_hashes; i++)
+                job->hashes[i] = HASH_UNKNOWN;
         log_event_of(guest->payer, LOG_LEVEL_WARNING,
                      "copied all memory: the device cannot tell what has not changed",
                      "vgpu=%s pid=%d device=%u error=\"%s\"", guest->instance->name,
@@ -498,10 +502,11 @@ static void note_unchanged(struct guest_job *job, const struct mover_done *done)
         struct operation *operation = guest->instance->operation;
 
         operation->bytes_unchanged += done->unchanged;
-        guest->copy.has_no_hashes |= done->hash_error != 0;
+        if (done->hash_error)
+                forget_hashes(job, done->hash_error);
+        else
+                guest->copy.is_compared = true;
         copy_hashes(job, true);
-        if (done->hash_error < 0)
-                log_no_hashes(job, done->hash_error);
         if (done->wrong > 0) /* a mistake of ours: it is always told */
                 log_event(
                         LOG_LEVEL_ERROR,
@@ -522,7 +527,7 @@ static void note_run(struct guest_job *job, const struct mover_done *done)
                   (double)done->hash_ns / 1e6, done->unchanged);
         if (done->copy_ns > operation->copy_ns)
                 operation->copy_ns = done->copy_ns;
-        if (job->is_hashed)
+        if (job->n_hashes > 0)
                 note_unchanged(job, done);
 }
 
@@ -567,7 +572,7 @@ static bool is_hashed(const struct guest *guest)
         bool is = true;
 
         for (size_t i = 0; i < guest->instance->n_parts; i++)
-                is &= !guest->job[i].is_in_use || guest->job[i].is_hashed;
+                is &= !guest->job[i].is_in_use || guest->job[i].n_hashes > 0;
         return is;
 }
 
@@ -579,7 +584,7 @@ static int keep_equal_once(struct guest *guest)
         guest->copy.has_moved = false;
         if (!is_hashed(guest))
                 return 0;
-        clean_copy_end(guest, !guest->copy.has_no_hashes);
+        clean_copy_end(guest, guest->copy.is_compared, !guest->copy.has_no_hashes);
         if (handover_has_parked(guest) && handover_count(guest) < guest->n_memory) {
                 clean_copy_spoil(guest); /* an undo may have to write there */
                 return 0;
@@ -748,10 +753,10 @@ static void start_copy(struct guest *guest, size_t first, size_t n, const struct
         guest->copy.first = first;
         guest->copy.n = n;
         guest->copy.n_passed = 0;
-        guest->copy.is_kept = guest->copy.has_no_hashes = false;
+        guest->copy.is_kept = guest->copy.has_no_hashes = guest->copy.is_compared = false;
         for (size_t i = 0; i < guest->instance->n_parts; i++) {
                 guest->job[i].device = place->device[i];
-                guest->job[i].is_hashed = false;
+                guest->job[i].n_hashes = 0;
                 guest->job[i].is_in_use = count_memories(&guest->job[i]) > 0;
         }
         start(guest, way);

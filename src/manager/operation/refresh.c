@@ -200,7 +200,7 @@ static void note_copied(struct guest *guest, const struct mover_done *done)
         bool is_known = done->error == 0 || (done->error != -ECONNRESET && !done->is_torn);
         bool has_moved;
 
-        clean_copy_end(guest, is_known);
+        clean_copy_end(guest, is_known, is_known);
         if (clean_copy_complete(guest, &has_moved) < 0)
                 clean_copy_spoil(guest);
 }
