@@ -395,11 +395,11 @@ static struct stock_chunk *reap(bool is_all)
         for (; pool && !chunk; pool = next) {
                 next = pool->next;
                 chunk = stock_reap(&pool->stock, is_all ? 0 : pool->threshold);
+                if (chunk) /* before its stock goes: stock_hurry() */
+                        memory_set_chunk(chunk->mapping, NULL);
                 if (pool->is_destroyed && !pool->stock.chunks)
                         pool_end(pool);
         }
-        if (chunk)
-                memory_set_chunk(chunk->mapping, NULL);
         return chunk;
 }
 
@@ -577,18 +577,14 @@ static CUresult grow(struct stock_range **ret_range, CUmemoryPool handle, CUdevi
         return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The marks' contexts do not end meanwhile. */
+/* With idle_hold(). */
 static CUresult wait_for_mark(const struct stock_mark *mark, const struct pool_stream *stream)
 {
-        CUresult result = CUDA_SUCCESS;
-
-        idle_hold();
-        if (!mark->is_done)
-                result = stream->is_per_thread
-                                 ? DRIVER(cuStreamWaitEvent_ptsz)(stream->handle, mark->event, 0)
-                                 : DRIVER(cuStreamWaitEvent)(stream->handle, mark->event, 0);
-        idle_release();
-        return result;
+        if (mark->is_done)
+                return CUDA_SUCCESS;
+        return stream->is_per_thread
+                       ? DRIVER(cuStreamWaitEvent_ptsz)(stream->handle, mark->event, 0)
+                       : DRIVER(cuStreamWaitEvent)(stream->handle, mark->event, 0);
 }
 
 static void give_back(struct stock_range *range, struct stock_mark *mark)
@@ -599,9 +595,8 @@ static void give_back(struct stock_range *range, struct stock_mark *mark)
         pthread_mutex_unlock(&pools.lock);
 }
 
-/* Only when there is no other memory does one stream wait for another. */
-static CUresult take_late(struct stock_range **ret_range, CUmemoryPool handle, uint64_t size,
-                          const struct stock_key *key, const struct pool_stream *stream)
+static CUresult take_and_wait(struct stock_range **ret_range, CUmemoryPool handle, uint64_t size,
+                              const struct stock_key *key, const struct pool_stream *stream)
 {
         struct stock_mark *mark;
         struct stock_range *range =
@@ -618,6 +613,21 @@ static CUresult take_late(struct stock_range **ret_range, CUmemoryPool handle, u
         }
         if (result == CUDA_SUCCESS)
                 *ret_range = range;
+        return result;
+}
+
+/*
+ * Only when there is no other memory does one stream wait for another. The mark is in no list meanwhile, where
+ * pool_drop_context() would find it: so its context must not end.
+ */
+static CUresult take_late(struct stock_range **ret_range, CUmemoryPool handle, uint64_t size,
+                          const struct stock_key *key, const struct pool_stream *stream)
+{
+        CUresult result;
+
+        idle_hold();
+        result = take_and_wait(ret_range, handle, size, key, stream);
+        idle_release();
         return result;
 }
 
