@@ -65,13 +65,14 @@ bool question_parse_month(struct question *question, const char *text)
         return question->until > question->since;
 }
 
-/* An index or a UUID, as vgpud knows devices. */
+/* An index or a UUID, as vgpud knows devices; of a vGPU of several: "2,3". */
 static bool is_device(const char *text)
 {
         size_t n = strlen(text);
 
         return n > 0 && n < QUESTION_NAME_MAX &&
-               strspn(text, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") == n;
+               strspn(text, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-,") ==
+                       n;
 }
 
 static bool find_action(struct question *question, const char *name)
@@ -110,7 +111,7 @@ static const char *read_action(struct question *question, const json_t *root)
         if (!question_parse_uuid(question, json_string_value(json_object_get(root, "vgpu"))))
                 return "\"vgpu\" is the UUID of a vGPU";
         if (json_object_get(root, "device") && (!device || !is_device(device)))
-                return "\"device\" is the index or the UUID of a GPU, as text";
+                return "\"device\" is the index or the UUID of a GPU, as text; of several: \"2,3\"";
         if (!device && question->action == ACTION_MIGRATE)
                 return "\"device\" is missing";
         if (question->action == ACTION_SHARE &&
