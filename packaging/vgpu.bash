@@ -23,7 +23,7 @@ _vgpu_options() {
         create) echo --fb --device --devices --share --owner --idle-after --idle --class --pool-group ;;
         idle) echo --keep-context ;;
         scheduler) _vgpu_scheduler_options "$2" ;;
-        run) echo --vgpu --fb --name --device --no-wait ;;
+        run) echo --vgpu --fb --name --device --devices --no-wait ;;
         ls) echo --long --names --watch ;;
         suspend) echo --all --keep-context --group --timeout --verify ;;
         resume) echo --all --device --group --timeout ;;
