@@ -9,6 +9,7 @@ import unittest
 
 from harness import MIB, Host
 from wait import until
+from wire import Refused
 
 SIZE, PIECE = 40 * MIB, 8 * MIB
 STILL = 3 * PIECE  # of it never changes
@@ -268,6 +269,23 @@ class Deaths(Refresh):
         until(lambda: self.pool()["spare"] == 0, "the copy to be given back")
         until(lambda: self.host.call("ListDevices")["devices"][0]["memory_used"] == 0, "its memory to be free")
         self.host.call("RemoveVgpu", name="train")
+
+    def test_its_vgpu_is_removed_when_its_process_dies(self):
+        """What the mover still has of the process is let go first."""
+        guest = self.guest()
+        self.swap()
+        self.pause_in_the_middle(guest)
+        guest.kill()
+        for _ in range(20):  # from before vgpud sees the end until long after it
+            with self.assertRaises(Refused) as refused:
+                self.host.call("RemoveVgpu", name="train")
+            self.assertEqual(refused.exception.name, "Busy")
+            time.sleep(0.05)
+        self.host.go_on(SLICE)
+        self.host.wait_state("train", "idle")
+        self.host.call("RemoveVgpu", name="train")
+        until(lambda: self.pool()["spare"] + self.pool()["used"] == 0, "the copy to be given back")
+        until(lambda: self.host.call("ListDevices")["devices"][0]["memory_used"] == 0, "its memory to be free")
 
     def test_vgpud_dies(self):
         guest = self.guest()

@@ -268,6 +268,17 @@ static int forget(struct instance *instance)
         return 0;
 }
 
+/* The mover still calls back for it. */
+static bool has_unburied(const struct instance *instance)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (guest->is_unburied)
+                        return true;
+        return false;
+}
+
 int instance_remove(struct instance *instance, struct failure *failure)
 {
         size_t n = guests_count(instance) + list_count(&instance->launches);
@@ -285,6 +296,11 @@ int instance_remove(struct instance *instance, struct failure *failure)
         r = instance_check_idle(instance, failure);
         if (r < 0)
                 return r;
+        if (has_unburied(instance))
+                return failure_set(
+                        failure, -EBUSY, "Busy", "try again in a moment",
+                        "the memory of a process of vGPU %s that has ended is being let go",
+                        instance->name);
         r = forget(instance);
         return r < 0 ? failure_from_errno(failure, r, "removing the vGPU") : 0;
 }
@@ -294,7 +310,7 @@ void instance_settle(struct instance *instance)
         enum state_instance_state wanted = instance->state;
         size_t n = guests_count(instance);
 
-        if (instance->operation || instance->image)
+        if (instance->operation || instance->image || has_unburied(instance))
                 return;
         if (n == 0 && instance->is_transient && instance->is_creator_gone) {
                 (void)forget(instance);
