@@ -91,7 +91,8 @@ class Making(Case):
         self.assertEqual([part["device"] for part in shown["parts"]], [0, 1])
         self.assertEqual(shown["parts"][1]["device_uuid"], self.host.device(1)["uuid"])
         self.assertIn("created: 64 MiB on each of GPUs 0,1", self.host.vgpu("logs", "job").output)
-        self.assertRegex(self.host.vgpu("show", "job").output, r"its parts +0: id \d+, 0 B, 0\.0 s; 1: id \d+, 0 B, 0\.0 s\n")
+        self.assertRegex(self.host.vgpu("show", "job").output,
+                         r"on its devices +GPU 0: id \d+, 0 B, 0\.0 s of its time; GPU 1: id \d+, 0 B, 0\.0 s of its time\n")
         top = self.host.vgpu("top", "--once").output
         self.assertRegex(top, r"job +idle +2x ")
         for index in (0, 1):
