@@ -911,9 +911,7 @@ void pool_drop_stream(const void *stream)
                 return;
         pthread_mutex_lock(&pools.lock);
         for (struct pool *pool = pools.first; pool; pool = pool->next)
-                for (struct stock_range *it = pool->stock.oldest; it; it = it->younger)
-                        if (it->mark->key.stream == stream)
-                                it->mark->key.stream = NULL;
+                stock_drop_stream(&pool->stock, stream);
         pthread_mutex_unlock(&pools.lock);
 }
 
@@ -936,12 +934,8 @@ void pool_drop_context(CUcontext context)
         if (!atomic_load(&pools.is_used))
                 return;
         pthread_mutex_lock(&pools.lock);
-        for (struct pool *pool = pools.first; pool; pool = pool->next) {
-                for (struct stock_range *it = pool->stock.oldest; it; it = it->younger)
-                        if (it->mark->context == context)
-                                it->mark->is_done = true;
-                stock_settle(&pool->stock);
-        }
+        for (struct pool *pool = pools.first; pool; pool = pool->next)
+                stock_drop_context(&pool->stock, context);
         drop_unused_marks(context);
         pthread_mutex_unlock(&pools.lock);
 }

@@ -184,6 +184,15 @@ static void count_used(struct stock *stock, struct stock_range *range, uint64_t 
                 stock->used_high = stock->used;
 }
 
+/* One that is not done is kept: the range may be given back without another one. */
+static void forget_done(struct stock_range *range)
+{
+        if (!range->mark || !range->mark->is_done)
+                return;
+        stock_mark_drop(range->mark);
+        range->mark = NULL;
+}
+
 struct stock_range *stock_take(struct stock *stock, uint64_t bytes, const struct stock_key *key,
                                unsigned int how, struct stock_mark **ret_mark)
 {
@@ -195,11 +204,11 @@ struct stock_range *stock_take(struct stock *stock, uint64_t bytes, const struct
                 return NULL;
         delist(stock, range);
         cut(stock, range, size);
-        if (may_have(range, key))
-                stock_mark_drop(range->mark);
-        else
+        if (!may_have(range, key)) {
                 *ret_mark = range->mark;
-        range->mark = NULL;
+                range->mark->n_users++;
+        }
+        forget_done(range);
         count_used(stock, range, bytes);
         return range;
 }
@@ -296,9 +305,12 @@ void stock_give_back(struct stock *stock, struct stock_range *range, struct stoc
         stock->used -= used_bytes(range->requested);
         range->requested = 0;
         range->is_being_freed = false;
-        range->mark = mark;
-        if (mark)
+        if (mark) {
+                stock_mark_drop(range->mark);
+                range->mark = mark;
                 mark->n_users++;
+        }
+        forget_done(range);
         put(stock, range);
 }
 
@@ -316,6 +328,26 @@ void stock_settle(struct stock *stock)
                 range->mark = NULL;
                 put(stock, range);
         }
+}
+
+void stock_drop_stream(struct stock *stock, const void *stream)
+{
+        for (struct stock_chunk *chunk = stock->chunks; chunk; chunk = chunk->next)
+                for (struct stock_range *it = chunk->first; it; it = it->behind)
+                        if (it->mark && it->mark->key.stream == stream)
+                                it->mark->key.stream = NULL;
+}
+
+void stock_drop_context(struct stock *stock, CUcontext context)
+{
+        for (struct stock_chunk *chunk = stock->chunks; chunk; chunk = chunk->next)
+                for (struct stock_range *it = chunk->first; it; it = it->behind) {
+                        if (it->mark && it->mark->context == context)
+                                it->mark->is_done = true;
+                        if (it->requested > 0)
+                                forget_done(it);
+                }
+        stock_settle(stock);
 }
 
 static bool is_unused(const struct stock_chunk *chunk)

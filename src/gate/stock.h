@@ -59,7 +59,7 @@ struct stock_range {
         uint64_t address, size;
         uint64_t requested; /* by the application; 0: it is free */
         bool is_being_freed;
-        struct stock_mark *mark; /* or NULL: nobody uses it */
+        struct stock_mark *mark; /* or NULL: nobody uses it, but who has allocated it */
 };
 
 struct stock_chunk {
@@ -102,8 +102,15 @@ struct stock_range *stock_take(struct stock *stock, uint64_t bytes, const struct
 struct stock_range *stock_add(struct stock *stock, struct mapping *mapping, CUdeviceptr address,
                               uint64_t bytes);
 
-/* stock_give_back() - end an allocation. @mark, or NULL, is the caller's, who drops it. */
+/*
+ * stock_give_back() - end an allocation. @mark is the caller's, who drops it. NULL: whoever allocated it does not use
+ * it any more; who had it before may.
+ */
 void stock_give_back(struct stock *stock, struct stock_range *range, struct stock_mark *mark);
+
+/* stock_drop_stream() - @stream ends: no later one has its handle. stock_drop_context() - its events are gone. */
+void stock_drop_stream(struct stock *stock, const void *stream);
+void stock_drop_context(struct stock *stock, CUcontext context);
 
 /* stock_settle() - some marks are done: let go of them, and put their ranges together. */
 void stock_settle(struct stock *stock);

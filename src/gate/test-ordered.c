@@ -143,6 +143,25 @@ FAKE_TEST(test_a_stream_has_at_once_what_it_freed_and_another_when_that_is_done)
         check(movable() == 8 * MIB);
 }
 
+FAKE_TEST(test_who_had_memory_before_is_waited_for_although_the_next_one_is_through)
+{
+        CUstream first, second;
+        CUdeviceptr pointer;
+
+        page = fake_guest_start(GIB);
+        set_threshold(default_pool(), UINT64_MAX);
+        first = new_stream();
+        second = new_stream();
+        pointer = allocate(4 * MIB, first);
+        hold_stream(first);
+        release(pointer, first);
+        check(allocate(4 * MIB, first) == pointer);
+        check(cuMemFree_v2(pointer) == CUDA_SUCCESS); /* it was never used */
+        check(allocate(4 * MIB, second) != pointer);
+        let_go(first);
+        check(allocate(4 * MIB, second) == pointer);
+}
+
 FAKE_TEST(test_a_new_stream_is_not_the_one_whose_handle_it_has)
 {
         CUdeviceptr pointer, again;
@@ -571,6 +590,8 @@ int main(void)
                 cmocka_unit_test(test_memory_of_pools_moves_away_and_comes_back),
                 cmocka_unit_test(
                         test_a_stream_has_at_once_what_it_freed_and_another_when_that_is_done),
+                cmocka_unit_test(
+                        test_who_had_memory_before_is_waited_for_although_the_next_one_is_through),
                 cmocka_unit_test(test_a_new_stream_is_not_the_one_whose_handle_it_has),
                 cmocka_unit_test(test_what_is_above_the_threshold_goes_back_when_the_program_waits),
                 cmocka_unit_test(test_a_pool_says_what_is_used_and_reserved),
