@@ -652,7 +652,7 @@ async function showVgpu(uuid) {
 
 const ACTIONS = {
         suspend: name => "Suspend " + name + "? It leaves its GPU, and its programs wait until it is resumed.",
-        resume: (name, device) => "Resume " + name + " on GPU " + device + "?",
+        resume: (name, device) => "Resume " + name + (device ? " on GPU " + device : "") + "?",
         migrate: (name, device) => "Move " + name + " to GPU " + device + "? Its programs pause meanwhile.",
         share: (name, device, percent) => (+percent ? "Promise " + name + " " + percent + " % of its GPU's time?"
                                                     : "Take the share of " + name + " away?"),
@@ -680,12 +680,12 @@ function askBack(question, verb) {
 
 async function act(action) {
         const name = document.getElementById("vgpu-title").textContent, uuid = opened;
-        const device = document.getElementById("to-device").value, percent = document.getElementById("percent").value;
+        const device = document.getElementById("to-device").value.trim(), percent = document.getElementById("percent").value;
         const said = document.getElementById("act-said");
         if (!await askBack(ACTIONS[action](name, device, percent), action[0].toUpperCase() + action.slice(1)))
                 return;
         const body = { action, vgpu: uuid };
-        if (action === "resume" || action === "migrate")
+        if ((action === "resume" || action === "migrate") && device)
                 body.device = device;
         if (action === "share")
                 body.percent = Number(percent);
@@ -702,7 +702,7 @@ async function act(action) {
 }
 
 function showDevices() {
-        const list = document.getElementById("to-device");
+        const list = document.getElementById("gpus");
         if (!latest || list.childElementCount === latest.devices.length)
                 return;
         list.replaceChildren();

@@ -311,6 +311,23 @@ class Token(Browsing):
         self.press("#token-button")  # forgets it
         self.assertFalse(self.is_private())
 
+    def test_a_vgpu_of_several_gpus_comes_back_and_moves(self):
+        self.host.call("CreateVgpu", name="pair", frame_buffer=64 << 20, device="0,1")
+        guest = self.host.run("pair", "guest-devices").wait_ready()
+        guest.write("hold 1 8M")
+        guest.wait_line("held")
+        self.open_vgpu("pair")
+        self.enter(self.file.read_text().strip())
+        until(self.is_private, "the token to be right", context=lambda: self.text("#token-said"))
+        for action, devices, where in (("suspend", "", [0, 1]), ("resume", "", [0, 1]), ("migrate", "1,0", [1, 0])):
+            self.browser.run("document.getElementById('to-device').value = arguments[0]", devices)
+            self.press(f"[data-action={action}]")
+            until(lambda: self.browser.run("return document.getElementById('confirm').open"), "to be asked back")
+            self.press("#confirm-yes")
+            self.wait_text("#act-said", f"{action}: done in ")
+            self.assertEqual([part["device"] for part in self.host.get("pair")["parts"]], where)
+        self.assertEqual(guest.end_input(), 0, guest.context())
+
     def test_usage_of_a_month(self):
         self.host.create("train")
         self.host.run("train", "guest-busy", 3000, "4M").wait_ready()
