@@ -67,10 +67,10 @@ static void say_pointer(const char *when, CUdeviceptr pointer, CUmemoryPool pool
 static void own(void)
 {
         uint64_t threshold = 64 << 20, reserved = 1, nothing = 0;
-        CUdeviceptr pointer, small;
+        CUdeviceptr pointer = 0, small = 0;
         CUmemAccessDesc access;
         CUmemPoolProps props;
-        CUmemoryPool pool, current = NULL;
+        CUmemoryPool pool = NULL, current = NULL;
         CUcontext context;
         CUstream stream;
         int off = 0;

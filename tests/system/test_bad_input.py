@@ -73,6 +73,8 @@ def described(host):
         del vgpu["resident_seconds"]
         for process in vgpu["processes"]:
             del process["launches"]
+        for part in vgpu["parts"]:
+            del part["gpu_seconds_total"]
     return vgpus, host.call("ListDevices")["devices"], host.info()["pool"]["used"]
 
 
