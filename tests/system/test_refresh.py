@@ -325,9 +325,9 @@ class Deaths(Refresh):
         other = self.guest("--seed", "7", name="other")
         self.swap()
         self.pause_in_the_middle(guest)
-        movers = [int((self.host.faults / SLICE).read_text())]
+        mover = int(until((self.host.faults / SLICE).read_text, "the mover to say who it is"))
         self.swap("other")
-        os.kill(movers[0], signal.SIGKILL)
+        os.kill(mover, signal.SIGKILL)
         guest.step()
         for one in (guest, other):
             one.finish()
