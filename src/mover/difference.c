@@ -2,6 +2,7 @@
 #include "mover/difference.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +83,15 @@ void difference_end(struct difference *difference)
 bool difference_skips(const struct difference *difference, uint64_t offset)
 {
         return difference->is_unchanged && difference->is_unchanged[offset / HASH_BLOCK];
+}
+
+void difference_log(const struct difference *difference)
+{
+        const struct mover_done *failure = &difference->failure;
+
+        fprintf(stderr, "mover: event=not-hashed call=%s code=%d error=\"%s\"\n",
+                failure->call[0] ? failure->call : "-", failure->driver_code,
+                strerrordesc_np(-difference->error));
 }
 
 void difference_deinit(struct difference *difference)

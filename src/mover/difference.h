@@ -47,6 +47,9 @@ bool difference_skips(const struct difference *difference, uint64_t offset);
  */
 int difference_verify(const struct copy_part *parts, size_t n_parts, struct mover_done *done);
 
+/* difference_log() - that there are no hashes, and why. */
+void difference_log(const struct difference *difference);
+
 void difference_deinit(struct difference *difference);
 
 #endif

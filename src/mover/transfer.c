@@ -1,29 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The bytes of a job have an order, that of its pieces. Staging copies them from
- * the first on, one after another, into one memory. The run then copies what is
- * staged within the device, and the rest from where it is.
- *
- * The memories of a job lie in one range of addresses, so neighbours are joined
- * into one copy, whatever the number of allocations that they came from.
- */
-
 #include "mover/transfer.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/fault.h"
 #include "base/size.h"
 #include "mover/answer.h"
 #include "mover/copy.h"
 #include "mover/difference.h"
 #include "mover/driver.h"
-#include "mover/trickle.h"
+#include "mover/passing.h"
+#include "mover/pieces.h"
+#include "mover/plan.h"
+#include "mover/refresh.h"
 
 /* Often enough for a person's eyes. */
 #define PROGRESS_INTERVAL_NS 20000000u
@@ -36,343 +26,16 @@ struct transfer {
         struct device *device;
         const struct mover_header *request;
         struct mover_done *done;
-        uint64_t n_before;       /* bytes that were copied before: staged */
-        uint64_t n_unchanged;    /* bytes that the slabs had */
-        uint64_t *offsets;       /* of the memories in the target's range */
-        struct copy_part *parts; /* what copy_run() does */
-        size_t n_parts, n_parts_max;
+        uint64_t n_before;    /* bytes that were copied before: staged */
+        uint64_t n_unchanged; /* bytes that the slabs had */
+        struct plan plan;
         struct difference difference; /* OUT */
-        struct {                      /* what HAND_OVER has done so far */
-                size_t part;          /* the first of @parts that is not copied */
-                uint64_t before;      /* bytes of those before it */
-                size_t memory;        /* the first memory that is not in the slabs */
-                uint64_t end;         /* where it begins, in the target's range */
-                bool is_off;
-        } passed;
+        struct passing passing;
 };
 
 static void transfer_deinit(struct transfer *transfer)
 {
-        free(transfer->offsets);
-        free(transfer->parts);
-}
-
-/* Where the bytes are outside of the target: the job's pieces. */
-
-static int add_segment(struct job *job, const struct mover_segment *segment)
-{
-        struct job_piece *piece = &job->pieces[job->n_pieces];
-        int r;
-
-        if (segment->memory >= job->n_memories || segment->length == 0 ||
-            __builtin_add_overflow(job->n_bytes, segment->length, &job->n_bytes))
-                return -EINVAL;
-
-        r = slab_hold(job->slabs, segment->slab, segment->slab_offset, segment->length,
-                      &piece->host);
-        if (r < 0)
-                return r == -ERANGE ? -EINVAL : r;
-        job->n_held++;
-        job->n_pieces++;
-        piece->slab = segment->slab;
-        piece->memory = segment->memory;
-        piece->memory_offset = segment->memory_offset;
-        piece->length = segment->length;
-        return 0;
-}
-
-static int find_segments(struct transfer *transfer)
-{
-        struct job *job = transfer->job;
-        int r = 0;
-
-        job->pieces = calloc(job->n_segments + 1, sizeof(*job->pieces));
-        if (!job->pieces)
-                return -ENOMEM;
-        for (size_t i = 0; i < job->n_segments && r == 0; i++)
-                r = add_segment(job, &job->segments[i]);
-        return r;
-}
-
-/* Else the driver copies by way of the host, between contexts: there must be one on each device. */
-static int find_access(struct transfer *transfer, CUdevice source, bool *ret_has_access)
-{
-        struct job *job = transfer->job;
-        int can = 1, r = 0;
-
-        if (source != transfer->device->id)
-                r = DRIVER_CALL(transfer->done, cuDeviceCanAccessPeer, &can, transfer->device->id,
-                                source);
-        if (r == 0 && !can && !job->source_context)
-                r = DRIVER_CALL(transfer->done, cuDevicePrimaryCtxRetain, &job->source_context,
-                                source);
-        job->source_device = source;
-        *ret_has_access = can;
-        return r;
-}
-
-/*
- * Access for both devices, where there is any: that is what makes the driver copy directly; peer
- * contexts need not be.
- */
-static int import_source(struct transfer *transfer)
-{
-        struct job *job = transfer->job;
-        CUdevice source, ids[2];
-        bool has_access = false;
-        int r;
-
-        r = device_find(&source, job->source_uuid, transfer->done);
-        if (r == 0)
-                r = find_access(transfer, source, &has_access);
-        if (r == 0)
-                r = mapping_import(&job->source_mapping, job->source.sizes, job->source.fds,
-                                   job->source.n, transfer->done);
-        ids[0] = source;
-        ids[1] = transfer->device->id;
-        if (r == 0)
-                r = mapping_map(&job->source_mapping, job->source.sizes, ids,
-                                has_access && ids[0] != ids[1] ? 2 : 1, transfer->done);
-        return r;
-}
-
-static int find_source(struct transfer *transfer)
-{
-        struct job *job = transfer->job;
-        CUdeviceptr source;
-        int r;
-
-        r = import_source(transfer);
-        if (r < 0)
-                return r;
-
-        job->pieces = calloc(job->source.n + 1, sizeof(*job->pieces));
-        if (!job->pieces)
-                return -ENOMEM;
-        source = job->source_mapping.base;
-        for (size_t i = 0; i < job->source.n; i++) {
-                job->pieces[i] = (struct job_piece){ .memory = (uint32_t)i,
-                                                     .length = job->source.sizes[i],
-                                                     .source = source };
-                source += job->source.sizes[i];
-        }
-        job->n_pieces = job->source.n;
-        job->n_bytes = job->source_mapping.size;
-        return 0;
-}
-
-/* Once a job: by staging, or else by the run. */
-static int find_pieces(struct transfer *transfer)
-{
-        struct job *job = transfer->job;
-
-        if (job->pieces)
-                return 0;
-        if (job->kind != MOVER_PEER)
-                return find_segments(transfer);
-        if (!job_is_complete(job, &job->source))
-                return -EPROTO;
-        return find_source(transfer);
-}
-
-/* Parts to copy. */
-
-static bool continues(const struct copy_part *part, const struct copy_part *next)
-{
-        return part->region == next->region && part->device + part->length == next->device &&
-               (part->host ? part->host + part->length == next->host
-                           : !next->host && part->from + part->length == next->from);
-}
-
-static int add_part(struct transfer *transfer, const struct copy_part *part)
-{
-        if (transfer->n_parts > 0 && continues(&transfer->parts[transfer->n_parts - 1], part)) {
-                transfer->parts[transfer->n_parts - 1].length += part->length;
-                return 0;
-        }
-        if (transfer->n_parts == transfer->n_parts_max) {
-                size_t n = transfer->n_parts_max > 0 ? 2 * transfer->n_parts_max : 64;
-                struct copy_part *parts = reallocarray(transfer->parts, n, sizeof(*parts));
-
-                if (!parts)
-                        return -ENOMEM;
-                transfer->parts = parts;
-                transfer->n_parts_max = n;
-        }
-        transfer->parts[transfer->n_parts++] = *part;
-        return 0;
-}
-
-/* @n bytes of @piece from @skip on, between its place outside and @device. */
-static int add_piece(struct transfer *transfer, const struct job_piece *piece, uint64_t skip,
-                     uint64_t n, CUdeviceptr device)
-{
-        const struct copy_part part = { .region = piece->slab,
-                                        .device = device,
-                                        .host = piece->host ? piece->host + skip : NULL,
-                                        .from = piece->host ? 0 : piece->source + skip,
-                                        .length = n };
-
-        return add_part(transfer, &part);
-}
-
-static uint64_t min(uint64_t a, uint64_t b)
-{
-        return a < b ? a : b;
-}
-
-/* Staging takes the bytes of the job as they come. */
-static int plan_staging(struct transfer *transfer)
-{
-        struct job *job = transfer->job;
-        uint64_t room = min(job->staging.size, job->n_bytes), n_planned = 0;
-        int r = 0;
-
-        for (size_t i = 0; i < job->n_pieces && n_planned < room && r == 0; i++) {
-                uint64_t n = min(job->pieces[i].length, room - n_planned);
-
-                r = add_piece(transfer, &job->pieces[i], 0, n, job->staging.base + n_planned);
-                n_planned += n;
-        }
-        return r;
-}
-
-static CUdeviceptr target_of(const struct transfer *transfer, const struct job_piece *piece)
-{
-        return transfer->job->target_mapping.base + transfer->offsets[piece->memory] +
-               piece->memory_offset;
-}
-
-/* From staging to the target: the first job->n_staged bytes. */
-static int plan_staged(struct transfer *transfer)
-{
-        struct job *job = transfer->job;
-        uint64_t n_planned = 0;
-        int r = 0;
-
-        for (size_t i = 0; i < job->n_pieces && n_planned < job->n_staged && r == 0; i++) {
-                struct copy_part part = { .device = target_of(transfer, &job->pieces[i]),
-                                          .from = job->staging.base + n_planned,
-                                          .length = min(job->pieces[i].length,
-                                                        job->n_staged - n_planned) };
-
-                r = add_part(transfer, &part);
-                n_planned += part.length;
-        }
-        return r;
-}
-
-/* Of the bytes of @piece from @skip on, those in blocks that are in the slabs already, or the others. */
-static int add_blocks(struct transfer *transfer, const struct job_piece *piece, uint64_t skip,
-                      bool are_skipped)
-{
-        CUdeviceptr device = target_of(transfer, piece);
-        uint64_t in_mapping = device - transfer->job->target_mapping.base;
-        int r = 0;
-
-        while (skip < piece->length && r == 0) {
-                uint64_t offset = in_mapping + skip;
-                uint64_t n = min(piece->length - skip, HASH_BLOCK - offset % HASH_BLOCK);
-
-                if (difference_skips(&transfer->difference, offset) == are_skipped)
-                        r = add_piece(transfer, piece, skip, n, device + skip);
-                skip += n;
-        }
-        return r;
-}
-
-static int plan_skipped(struct transfer *transfer)
-{
-        struct job *job = transfer->job;
-        int r = 0;
-
-        transfer->n_parts = 0;
-        for (size_t i = 0; i < job->n_pieces && r == 0; i++)
-                r = add_blocks(transfer, &job->pieces[i], 0, true);
-        return r;
-}
-
-/* The others, between their own place and the target. */
-static int plan_rest(struct transfer *transfer)
-{
-        struct job *job = transfer->job;
-        uint64_t to_skip = job->n_staged;
-        int r = 0;
-
-        transfer->n_parts = 0;
-        for (size_t i = 0; i < job->n_pieces && r == 0; i++) {
-                const struct job_piece *piece = &job->pieces[i];
-                uint64_t skip = min(to_skip, piece->length);
-
-                to_skip -= skip;
-                r = add_blocks(transfer, piece, skip, false);
-        }
-        return r;
-}
-
-/* Handing over: memory that is in the slabs is let go while the rest is copied. */
-
-/* A part of the job at a time: each costs the bus a moment, and whoever waits for the memory another. */
-#define HAND_OVER_PARTS 32
-
-static bool are_in_order(const struct transfer *transfer)
-{
-        for (size_t i = 1; i < transfer->n_parts; i++)
-                if (transfer->parts[i].device <= transfer->parts[i - 1].device)
-                        return false;
-        return true;
-}
-
-/* All before it in the target's range is in the slabs, once the first @bytes_done bytes of the parts are. */
-static uint64_t find_position(struct transfer *transfer, uint64_t bytes_done)
-{
-        CUdeviceptr base = transfer->job->target_mapping.base;
-        const struct copy_part *part;
-
-        while (transfer->passed.part < transfer->n_parts) {
-                part = &transfer->parts[transfer->passed.part];
-                if (bytes_done - transfer->passed.before < part->length)
-                        return part->device - base + bytes_done - transfer->passed.before;
-                transfer->passed.before += part->length;
-                transfer->passed.part++;
-        }
-        return transfer->job->target_mapping.size;
-}
-
-/* The hashes are of all memory: they come first. A failure is none of the copy: the job keeps what it has. */
-static void pass(struct transfer *transfer, size_t n)
-{
-        struct mover_done failure = { 0 };
-        struct job *job = transfer->job;
-
-        difference_wait(&transfer->difference);
-        transfer->passed.is_off =
-                mapping_pass(&job->target_mapping, job->target.sizes, n, &failure) < 0;
-        if (transfer->passed.is_off)
-                return;
-        answer_passed(transfer->request, n);
-        (void)fault_point("mover.passed"); /* to kill or to wait; it cannot fail */
-}
-
-/* @bytes_done: of the parts, in their order. */
-static void hand_over(struct transfer *transfer, uint64_t bytes_done)
-{
-        struct job *job = transfer->job;
-        uint64_t position, end = transfer->passed.end;
-        size_t n = transfer->passed.memory;
-
-        if (!job->hands_over || transfer->passed.is_off)
-                return;
-        position = find_position(transfer, bytes_done);
-        while (n < job->n_memories && end + job->target.sizes[n] <= position)
-                end += job->target.sizes[n++];
-        if (n == transfer->passed.memory ||
-            (n < job->n_memories &&
-             end - transfer->passed.end < job->target_mapping.size / HAND_OVER_PARTS))
-                return;
-        transfer->passed.memory = n;
-        transfer->passed.end = end;
-        pass(transfer, n);
+        plan_deinit(&transfer->plan);
 }
 
 /* Copying. */
@@ -383,7 +46,7 @@ static int on_progress(uint64_t bytes_done, void *userdata)
         struct job *job = transfer->job;
         uint64_t now = clock_now(CLOCK_MONOTONIC);
 
-        hand_over(transfer, bytes_done);
+        passing_go_on(&transfer->passing, bytes_done);
         bytes_done += transfer->n_before;
         if (bytes_done == job->n_bytes || now - job->told_ns >= PROGRESS_INTERVAL_NS) {
                 job->told_ns = now;
@@ -406,8 +69,8 @@ static int copy(struct transfer *transfer, const atomic_bool *stop, uint64_t *re
                                               .to_context = transfer->device->context,
                                               .from_context = transfer->job->source_context };
 
-        return copy_run(directions[transfer->job->kind], transfer->parts, transfer->n_parts,
-                        &control, ret_copied, transfer->done);
+        return copy_run(directions[transfer->job->kind], transfer->plan.parts,
+                        transfer->plan.n_parts, &control, ret_copied, transfer->done);
 }
 
 /* Staging. */
@@ -416,7 +79,8 @@ static int create_staging(struct transfer *transfer, uint64_t limit)
 {
         struct job *job = transfer->job;
         uint64_t wanted = (job->n_bytes + STAGING_ALIGN - 1) / STAGING_ALIGN * STAGING_ALIGN;
-        uint64_t size = min(wanted, limit / STAGING_ALIGN * STAGING_ALIGN);
+        uint64_t room = limit / STAGING_ALIGN * STAGING_ALIGN;
+        uint64_t size = wanted < room ? wanted : room;
         int r;
 
         if (size == 0)
@@ -438,7 +102,7 @@ static int stage(struct transfer *transfer, uint64_t limit)
 
         r = device_enter(transfer->device, transfer->done);
         if (r == 0)
-                r = find_pieces(transfer);
+                r = pieces_find(job, transfer->device, transfer->done);
         if (r < 0)
                 return r;
 
@@ -446,7 +110,7 @@ static int stage(struct transfer *transfer, uint64_t limit)
         if (r < 0)
                 return r == -ENOMEM ? 0 : r;
 
-        r = plan_staging(transfer);
+        r = plan_staging(&transfer->plan, job);
         start = clock_now(CLOCK_MONOTONIC);
         if (r == 0)
                 r = copy(transfer, &job->stop_staging, &job->n_staged);
@@ -477,19 +141,11 @@ static int import_target(struct transfer *transfer)
 {
         struct job *job = transfer->job;
         struct job_memories *target = &job->target;
-        uint64_t offset = 0;
-        int r;
+        int r = plan_locate(&transfer->plan, target);
 
-        transfer->offsets = calloc(target->n + 1, sizeof(*transfer->offsets));
-        if (!transfer->offsets)
-                return -ENOMEM;
-        for (size_t i = 0; i < target->n; i++) {
-                transfer->offsets[i] = offset;
-                offset += target->sizes[i];
-        }
-
-        r = mapping_import(&job->target_mapping, target->sizes, target->fds, target->n,
-                           transfer->done);
+        if (r == 0)
+                r = mapping_import(&job->target_mapping, target->sizes, target->fds, target->n,
+                                   transfer->done);
         if (r == 0)
                 r = mapping_map(&job->target_mapping, target->sizes, &transfer->device->id, 1,
                                 transfer->done);
@@ -527,7 +183,7 @@ static int prepare(struct transfer *transfer)
                 r = job->stage_error;
         }
         if (r == 0)
-                r = find_pieces(transfer);
+                r = pieces_find(job, transfer->device, transfer->done);
         if (r == 0)
                 r = check_pieces(job);
         return r;
@@ -543,10 +199,11 @@ static int start_unstaging(struct transfer *transfer, CUstream *ret_stream)
 
         r = DRIVER_CALL(transfer->done, cuStreamCreate, ret_stream, CU_STREAM_NON_BLOCKING);
         if (r == 0)
-                r = plan_staged(transfer);
-        for (size_t i = 0; i < transfer->n_parts && r == 0; i++)
-                r = DRIVER_CALL(transfer->done, cuMemcpyDtoDAsync_v2, transfer->parts[i].device,
-                                transfer->parts[i].from, transfer->parts[i].length, *ret_stream);
+                r = plan_staged(&transfer->plan, transfer->job);
+        for (size_t i = 0; i < transfer->plan.n_parts && r == 0; i++)
+                r = DRIVER_CALL(transfer->done, cuMemcpyDtoDAsync_v2,
+                                transfer->plan.parts[i].device, transfer->plan.parts[i].from,
+                                transfer->plan.parts[i].length, *ret_stream);
         return r;
 }
 
@@ -564,18 +221,11 @@ static int finish_unstaging(CUstream stream, struct mover_done *done)
 
 static int verify(struct transfer *transfer)
 {
-        int r = plan_skipped(transfer);
+        int r = plan_skipped(&transfer->plan, transfer->job, &transfer->difference);
 
-        return r < 0 ? r : difference_verify(transfer->parts, transfer->n_parts, transfer->done);
-}
-
-static void log_no_hashes(const struct difference *difference)
-{
-        const struct mover_done *failure = &difference->failure;
-
-        fprintf(stderr, "mover: event=not-hashed call=%s code=%d error=\"%s\"\n",
-                failure->call[0] ? failure->call : "-", failure->driver_code,
-                strerrordesc_np(-difference->error));
+        return r < 0 ? r
+                     : difference_verify(transfer->plan.parts, transfer->plan.n_parts,
+                                         transfer->done);
 }
 
 /* The hashes go before the end of the job, which makes them count. */
@@ -589,7 +239,7 @@ static void tell_hashes(struct transfer *transfer)
         transfer->done->hash_ns = difference->wait_ns;
         transfer->done->unchanged = transfer->n_unchanged;
         if (difference->error < 0)
-                log_no_hashes(difference);
+                difference_log(difference);
         else if (job->n_hashes > 0)
                 answer_hashes(transfer->request, job->hashes, job->n_hashes);
 }
@@ -604,8 +254,8 @@ static int copy_changed(struct transfer *transfer)
         difference_begin(difference, job, transfer->device);
         difference_find(difference);
         transfer->n_unchanged = transfer->n_before = difference->n_unchanged * HASH_BLOCK;
-        r = plan_rest(transfer);
-        transfer->passed.is_off = !are_in_order(transfer);
+        r = plan_rest(&transfer->plan, job, &transfer->difference);
+        passing_begin(&transfer->passing, job, &transfer->plan, difference, transfer->request);
         if (r == 0)
                 r = copy(transfer, &job->is_cancelled, &n_copied);
         if (r == 0 && job->is_cancelled)
@@ -613,97 +263,12 @@ static int copy_changed(struct transfer *transfer)
         if (r == 0 && job->must_verify)
                 r = verify(transfer);
         if (r == 0) /* where nothing was copied, too */
-                hand_over(transfer, n_copied);
+                passing_go_on(&transfer->passing, n_copied);
         if (r == 0)
                 r = driver_fault_point(transfer->done, "mover.job-copied");
         if (r == 0)
                 tell_hashes(transfer);
         /* Who has failed lets the memory go next, which the device reads. */
-        difference_deinit(difference);
-        return r;
-}
-
-/* Refreshing: what has changed is copied beside other work, as far as that comes. */
-
-/* How much of each block was copied, if the first @n_copied bytes of the parts were. */
-static int count_copied(const struct transfer *transfer, uint64_t n_copied, uint32_t **ret_counts)
-{
-        CLEANUP(freep) uint32_t *counts = calloc(transfer->job->n_hashes, sizeof(*counts));
-
-        if (!counts)
-                return -ENOMEM;
-        for (size_t i = 0; i < transfer->n_parts && n_copied > 0; i++) {
-                const struct copy_part *part = &transfer->parts[i];
-                uint64_t offset = part->device - transfer->job->target_mapping.base;
-                uint64_t rest = min(part->length, n_copied);
-
-                n_copied -= rest;
-                while (rest > 0) {
-                        uint64_t n = min(rest, HASH_BLOCK - offset % HASH_BLOCK);
-
-                        counts[offset / HASH_BLOCK] += (uint32_t)n;
-                        offset += n;
-                        rest -= n;
-                }
-        }
-        *ret_counts = TAKE(counts);
-        return 0;
-}
-
-/* What the slabs have now. Of what was not reached they have what they had. */
-static int note_copied(struct transfer *transfer, uint64_t n_copied)
-{
-        CLEANUP(freep) uint32_t *counts = NULL;
-        struct job *job = transfer->job;
-        int r = count_copied(transfer, n_copied, &counts);
-
-        for (size_t i = 0; i < job->n_hashes && r == 0; i++)
-                if (counts[i] == HASH_BLOCK)
-                        job->hashes[i] = transfer->difference.hashing.values[i];
-                else if (counts[i] > 0)
-                        job->hashes[i] = HASH_UNKNOWN;
-        return r;
-}
-
-static int refresh_found(struct transfer *transfer)
-{
-        struct mover_done *done = transfer->done;
-        struct job *job = transfer->job;
-        uint64_t n_copied = 0;
-        int r = plan_rest(transfer);
-
-        if (r == 0)
-                r = driver_fault_point(done, "mover.refreshing");
-        done->is_torn = r == 0;
-        if (r == 0)
-                r = trickle_run(transfer->parts, transfer->n_parts, job, &n_copied, done);
-        if (r == 0 && job->is_cancelled)
-                r = -ECANCELED;
-        if (r == 0)
-                r = note_copied(transfer, n_copied);
-        if (r == 0)
-                answer_hashes(transfer->request, job->hashes, job->n_hashes);
-        done->unchanged = transfer->difference.n_unchanged * HASH_BLOCK;
-        done->bytes = done->unchanged + n_copied;
-        return r;
-}
-
-static int refresh(struct transfer *transfer)
-{
-        struct difference *difference = &transfer->difference;
-        int r;
-
-        difference_begin(difference, transfer->job, transfer->device);
-        difference_find(difference);
-        difference_wait(difference); /* where no block was known */
-        r = difference->error;
-        if (r < 0) {
-                *transfer->done = difference->failure;
-                log_no_hashes(difference);
-        }
-        transfer->done->hash_ns = difference->wait_ns;
-        if (r == 0)
-                r = refresh_found(transfer);
         difference_deinit(difference);
         return r;
 }
@@ -719,7 +284,7 @@ static int copy_everything(struct transfer *transfer)
         transfer->n_before = job->n_staged;
         r = start_unstaging(transfer, &stream);
         if (r == 0)
-                r = plan_rest(transfer);
+                r = plan_rest(&transfer->plan, job, &transfer->difference);
         if (r == 0)
                 r = copy(transfer, &job->is_cancelled, &n_copied);
         end = finish_unstaging(stream, &unstaged);
@@ -736,7 +301,10 @@ static int copy_everything(struct transfer *transfer)
 
 static int copy_out(struct transfer *transfer)
 {
-        return transfer->job->rate > 0 ? refresh(transfer) : copy_changed(transfer);
+        if (transfer->job->rate == 0)
+                return copy_changed(transfer);
+        return refresh_run(&transfer->plan, transfer->job, transfer->device, transfer->request,
+                           transfer->done);
 }
 
 static int run_transfer(struct transfer *transfer)
