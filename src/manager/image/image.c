@@ -23,7 +23,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
 #include "manager/model/policy.h"
-#include "manager/operation/copies.h"
+#include "manager/operation/copy-check.h"
 #include "manager/operation/shared.h"
 
 /* An answer is at most 1 MiB, and an entry of a list takes about 28 bytes of it. */
@@ -182,7 +182,7 @@ static int check_memory(const struct instance *instance, struct failure *failure
 
         list_for_each(guest, &instance->guests, link)
                 if (r == 0 && !guest->is_dead && !guest->is_waiting)
-                        r = copies_check(guest, failure);
+                        r = copy_check(guest, failure);
         return r;
 }
 

@@ -215,7 +215,7 @@ struct guest {
         struct guest_job job[GATE_DEVICES_MAX]; /* by part */
         struct {
                 size_t first, n;            /* of its memory */
-                const struct copy_way *way; /* operation/copies.c */
+                const struct copy_way *way; /* operation/copy-way.h */
                 size_t step;                /* of it, the one that is taken */
                 size_t n_pending;           /* jobs that take it still */
                 guest_copied_fn then;       /* NULL: it is a part of the operation */

@@ -3,9 +3,9 @@
 #define MANAGER_COPIES_H
 
 /*
- * Copying a guest's memory, by jobs of a mover (wire/mover.h), mostly the target's: each
- * guest has at most one. A job lives in its mover; with the mover it is gone, and
- * the step that needs it begins another.
+ * Copying a guest's memory, by jobs of movers (wire/mover.h, copy-job.h), mostly the target's: each guest has
+ * at most one in each. A job lives in its mover; with the mover it is gone, and the step that needs it
+ * begins another.
  *
  * Most of these are parts of the operation; all fail it themselves.
  */
@@ -13,9 +13,6 @@
 #include "manager/model/guest.h"
 
 struct operation;
-
-/* copies_check() - is what the pool has for the guest its memory? Errors: -ESTALE, GuestLost. */
-int copies_check(const struct guest *guest, struct failure *failure);
 
 /* copies_out() - device memory to the guest's reservation, once that is prepared. */
 void copies_out(struct operation *operation, struct guest *guest);

@@ -12,6 +12,7 @@
 #include "manager/operation/coming.h"
 #include "manager/operation/contexts.h"
 #include "manager/operation/copies.h"
+#include "manager/operation/copy-check.h"
 #include "manager/operation/fetching.h"
 #include "manager/operation/operation.h"
 #include "manager/operation/shared.h"
@@ -29,7 +30,7 @@ static int check(struct operation *operation, struct failure *failure)
         operation->keep_context = instance->state == STATE_EVICTED;
         operation_for_each_guest(guest, operation) {
                 operation->bytes += guest->memory_bytes;
-                r = copies_check(guest, failure);
+                r = copy_check(guest, failure);
                 if (r < 0)
                         return r;
         }
