@@ -140,6 +140,16 @@ static bool answer(int fd, const struct fake_step *step, const char *call)
         return !step->hang_up;
 }
 
+/* Any vgpu of this machine that finds no vgpud asks the sockets of this name whether one answers: not for the steps. */
+static bool is_of_the_test(int fd)
+{
+        struct ucred peer = { .pid = -1 };
+        socklen_t size = sizeof(peer);
+
+        return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+               getpgid(peer.pid) == getpgrp();
+}
+
 static void serve(struct fake_manager *fake, int fd)
 {
         char text[CALL_SIZE];
@@ -159,7 +169,7 @@ static void *run_fake_manager(void *userdata)
         while (wait_readable(fake, fake->listener)) {
                 CLEANUP(fd_closep) int fd = accept4(fake->listener, NULL, NULL, SOCK_CLOEXEC);
 
-                if (fd >= 0)
+                if (fd >= 0 && is_of_the_test(fd))
                         serve(fake, fd);
         }
         return NULL;
