@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Whatever a user gets wrong: one clear line, the documented exit code, and nothing changed."""
+import contextlib
 import os
+import select
 import socket
 import subprocess
 import tempfile
@@ -163,6 +165,18 @@ class Elsewhere(case.Case):
     def test_a_manager_that_runs_elsewhere_is_named(self):
         self.assertRegex(self.ask(), r"(?m)^vgpu: ls: no vgpud answers at /nonexistent/control.sock\n"
                                      r"hint: your vgpud answers in (\S+): set OPENVGPU_RUN=\1$")
+
+    def test_not_everybody_who_hangs_is_waited_for(self):
+        with contextlib.ExitStack() as stack:
+            silent = []
+            for _ in range(40):
+                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="-first"))
+                silent.append(stack.enter_context(socket.socket(socket.AF_UNIX)))
+                silent[-1].bind(f"{folder}/control.sock")
+                silent[-1].listen()
+            self.ask()
+            asked = select.select(silent, [], [], 0)[0]
+        self.assertLess(len(asked), 20)
 
     @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
     def test_another_user_is_told_whose_it_is(self):
