@@ -403,7 +403,7 @@ bool desk_is_waiting(const void *context)
 {
         const struct request *request = context;
 
-        return request && request->errand;
+        return request && request->errand && !is_done(request->errand);
 }
 
 void desk_forget(void *context)

@@ -40,7 +40,7 @@ enum MHD_Result desk_serve(struct desk *desk, struct MHD_Connection *connection,
                            const char *method, const char *upload, size_t *upload_size,
                            void **context);
 
-/* desk_is_waiting() - the connection of @context waits for vgpud, as long as that takes. */
+/* desk_is_waiting() - the connection of @context waits for vgpud, which has not answered yet. */
 bool desk_is_waiting(const void *context);
 
 /* desk_forget() - a request has ended, and @context with it; NULL is fine. */

@@ -17,7 +17,8 @@
 
 #include "base/cleanup.h"
 
-#define BACKLOG     32
+/* Those who come at once: the server takes them as quickly as it can send others away. */
+#define BACKLOG     512
 #define ADDRESS_MAX 64
 
 /* For the owner and the group, who is who may scrape. */

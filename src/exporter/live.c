@@ -333,20 +333,17 @@ static bool is_stuck(struct stream *stream, uint64_t now_ns)
 }
 
 /* A descriptor is closed only after its stream has been freed, so it is never somebody else's. */
-unsigned int live_sweep(struct live *live)
+void live_sweep(struct live *live)
 {
         uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
         struct stream *stream;
-        unsigned int n;
 
         (void)pthread_mutex_lock(&live->lock);
         list_for_each(stream, &live->streams, link) {
                 if (is_stuck(stream, now_ns))
                         (void)shutdown(stream->fd, SHUT_RDWR);
         }
-        n = live->n_streams;
         (void)pthread_mutex_unlock(&live->lock);
-        return n;
 }
 
 /* Life. */

@@ -31,8 +31,8 @@ int live_new(struct live **ret_live, struct scrape *scrape, unsigned int rate);
 /* live_serve() - answer with the stream. 1: too many look; nothing was answered. */
 int live_serve(struct live *live, struct MHD_Connection *connection);
 
-/* live_sweep() - end streams that nobody reads; called now and then. Returns how many there are. */
-unsigned int live_sweep(struct live *live);
+/* live_sweep() - end streams that nobody reads; called now and then. */
+void live_sweep(struct live *live);
 
 /* live_end() - end all streams: before the daemon is stopped. live_free() - after that. Returns NULL. */
 void live_end(struct live *live);

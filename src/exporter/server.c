@@ -3,14 +3,12 @@
 
 #include <errno.h>
 #include <microhttpd.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -21,9 +19,9 @@
 #include "exporter/response.h"
 #include "exporter/scrape.h"
 #include "exporter/tls.h"
+#include "exporter/visits.h"
 
-#define IDLE_SECONDS 10
-#define NS_PER_MS    1000000ull
+#define NS_PER_MS 1000000ull
 
 /* So old may an answer be that somebody else has got. */
 #define FRESH_NS 100 * NS_PER_MS
@@ -37,18 +35,12 @@ static const struct {
         { "/page.js", "text/javascript; charset=utf-8", page_js },
 };
 
-/* A connection: since when, for server_sweep(). */
-struct visit {
-        int fd; /* -1: free */
-        bool is_stream;
-        uint64_t since_ns;
-};
-
 struct server {
         struct MHD_Daemon *daemon;
         struct server_options is;
         struct live *live;
         struct desk *desk;
+        struct visits *visits;
         int wake;
 
         /* The last answer in each format; of the server's thread. */
@@ -56,9 +48,6 @@ struct server {
                 struct MHD_Response *response;
                 uint64_t taken_ns, took_ns;
         } last[2];
-
-        pthread_mutex_t lock;
-        struct visit visits[SERVER_CONNECTIONS_MAX];
 };
 
 /* Connections. */
@@ -71,51 +60,28 @@ static int get_fd(struct MHD_Connection *connection)
         return info ? info->connect_fd : -1;
 }
 
-/* Told before the descriptor is closed, so it is never somebody else's when we end it. */
+/* Told before the descriptor is closed. */
 static void on_connection(void *userdata, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode code)
 {
-        bool is_new = code == MHD_CONNECTION_NOTIFY_STARTED;
         struct server *server = userdata;
-        int fd = get_fd(connection);
 
         (void)context;
-        (void)pthread_mutex_lock(&server->lock);
-        for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++) {
-                struct visit *visit = &server->visits[i];
-
-                if (visit->fd != (is_new ? -1 : fd))
-                        continue;
-                visit->fd = is_new ? fd : -1;
-                visit->is_stream = false;
-                visit->since_ns = clock_now(CLOCK_MONOTONIC);
-                break;
+        if (code != MHD_CONNECTION_NOTIFY_STARTED) {
+                visits_end(server->visits, get_fd(connection));
+                return;
         }
-        (void)pthread_mutex_unlock(&server->lock);
-        if (is_new)
-                (void)eventfd_write(server->wake, 1);
+        visits_begin(server->visits, get_fd(connection));
+        (void)eventfd_write(server->wake, 1);
 }
 
 unsigned int server_sweep(struct server *server)
 {
-        unsigned int n = 0;
-        uint64_t now_ns;
         eventfd_t woken;
 
         (void)eventfd_read(server->wake, &woken);
-        (void)pthread_mutex_lock(&server->lock);
-        now_ns = clock_now(CLOCK_MONOTONIC); /* later than when any visit began */
-        for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++) {
-                const struct visit *visit = &server->visits[i];
-
-                if (visit->fd < 0 || visit->is_stream)
-                        continue;
-                n++;
-                if (now_ns - visit->since_ns > SERVER_SECONDS_MAX * 1000 * NS_PER_MS)
-                        (void)shutdown(visit->fd, SHUT_RDWR);
-        }
-        (void)pthread_mutex_unlock(&server->lock);
-        return n + live_sweep(server->live);
+        live_sweep(server->live);
+        return visits_sweep(server->visits);
 }
 
 /* Answers. */
@@ -170,18 +136,6 @@ static enum MHD_Result answer_metrics(struct server *server, struct MHD_Connecti
         return MHD_queue_response(connection, MHD_HTTP_OK, response);
 }
 
-/* As long as it wants: live_serve() and live_sweep() have bounds of their own. */
-static void exempt(struct server *server, struct MHD_Connection *connection)
-{
-        int fd = get_fd(connection);
-
-        (void)pthread_mutex_lock(&server->lock);
-        for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++)
-                if (server->visits[i].fd == fd)
-                        server->visits[i].is_stream = true;
-        (void)pthread_mutex_unlock(&server->lock);
-}
-
 static enum MHD_Result answer_events(struct server *server, struct MHD_Connection *connection)
 {
         int r = live_serve(server->live, connection);
@@ -189,7 +143,7 @@ static enum MHD_Result answer_events(struct server *server, struct MHD_Connectio
         if (r > 0)
                 return response_answer(connection, MHD_HTTP_SERVICE_UNAVAILABLE, RESPONSE_TYPE_TEXT,
                                        "too many look at the page; close another one\n");
-        exempt(server, connection);
+        visits_exempt(server->visits, get_fd(connection), true);
         return r == 0 ? MHD_YES : MHD_NO;
 }
 
@@ -235,8 +189,7 @@ static enum MHD_Result ask_desk(struct server *server, struct MHD_Connection *co
         enum MHD_Result result =
                 desk_serve(server->desk, connection, url, method, upload, upload_size, context);
 
-        if (desk_is_waiting(*context))
-                exempt(server, connection);
+        visits_exempt(server->visits, get_fd(connection), desk_is_waiting(*context));
         return result;
 }
 
@@ -255,6 +208,7 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
         struct server *server = userdata;
 
         (void)version;
+        visits_note_request(server->visits, get_fd(connection));
         if (has_two_hosts(connection))
                 return response_answer(connection, MHD_HTTP_BAD_REQUEST, RESPONSE_TYPE_TEXT,
                                        "more than one Host\n");
@@ -299,9 +253,8 @@ static int start(struct server *server, int fd)
         server->daemon = MHD_start_daemon(
                 MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | (tls ? MHD_USE_TLS : 0u),
                 0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, fd,
-                MHD_OPTION_CONNECTION_LIMIT, (unsigned int)SERVER_CONNECTIONS_MAX,
+                MHD_OPTION_CONNECTION_LIMIT, (unsigned int)(VISITS_MAX + VISITS_LEAVING_MAX),
                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVER_HEADER_MAX,
-                MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)IDLE_SECONDS,
                 MHD_OPTION_UNESCAPE_CALLBACK, leave_escapes, NULL, MHD_OPTION_NOTIFY_COMPLETED,
                 on_completed, server, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION,
                 on_connection, server, MHD_OPTION_ARRAY, tls ? secrets : &secrets[2],
@@ -319,10 +272,10 @@ int server_new(struct server **ret_server, int fd, const struct server_options *
                 return -ENOMEM;
         }
         server->is = *options;
-        (void)pthread_mutex_init(&server->lock, NULL);
-        for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++)
-                server->visits[i].fd = -1;
-        r = live_new(&server->live, options->scrape, options->rate);
+        server->wake = -1;
+        r = visits_new(&server->visits);
+        if (r == 0)
+                r = live_new(&server->live, options->scrape, options->rate);
         if (r == 0)
                 r = desk_new(&server->desk, options->token);
         if (r == 0)
@@ -351,8 +304,8 @@ struct server *server_free(struct server *server)
         for (size_t i = 0; i < 2; i++)
                 if (server->last[i].response)
                         MHD_destroy_response(server->last[i].response);
+        server->visits = visits_free(server->visits);
         fd_close(server->wake);
-        (void)pthread_mutex_destroy(&server->lock);
         free(server);
         return NULL;
 }

@@ -5,17 +5,16 @@
 /*
  * The HTTP server: libmicrohttpd in a thread of its own. What is bounded:
  *
- *     connections   SERVER_CONNECTIONS_MAX at once; more wait, or are refused by the kernel
+ *     connections   VISITS_MAX at once (visits.h); who comes takes the place of one who keeps others out
  *     headers       SERVER_HEADER_MAX bytes of a request
- *     time          SERVER_SECONDS_MAX for all of a connection, one request each; but for those of
+ *     time          VISITS_HEADER_SECONDS_MAX for a request's header, VISITS_SECONDS_MAX for all of a
+ *                   connection, one request each; but for those of
  *                   the live page (live.h), of which LIVE_STREAMS_MAX are served at once, as long as
  *                   somebody reads them, and those that wait for vgpud (desk.h)
  *     questions     the state page and the sensors are read at most ten times a second, however many ask us
  */
 
-#define SERVER_CONNECTIONS_MAX 32
-#define SERVER_HEADER_MAX      16384
-#define SERVER_SECONDS_MAX     20
+#define SERVER_HEADER_MAX 16384
 
 struct host_names;
 struct scrape;

@@ -17,6 +17,7 @@
 #include "exporter/live.h"
 #include "exporter/scrape.h"
 #include "exporter/server.h"
+#include "exporter/visits.h"
 
 #define PATIENCE_MS 30000
 
@@ -247,22 +248,22 @@ static void test_what_is_no_request_harms_nobody(void **state)
 /* All places are taken by those who say nothing; their time ends, and others are served. */
 static void test_those_who_say_nothing_are_sent_away(void **state)
 {
-        int fds[SERVER_CONNECTIONS_MAX];
+        int fds[VISITS_MAX];
         struct pollfd wake = { .fd = server_get_wake(server), .events = POLLIN };
         struct timespec pause = { .tv_nsec = 1000000 };
         char answer[64];
         (void)state;
 
-        for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++) {
+        for (size_t i = 0; i < VISITS_MAX; i++) {
                 fds[i] = visit();
                 assert_int_equal(send(fds[i], "GET /m", 6, MSG_NOSIGNAL), 6);
         }
         assert_int_equal(poll(&wake, 1, PATIENCE_MS), 1);
-        while (server_sweep(server) < SERVER_CONNECTIONS_MAX)
+        while (server_sweep(server) < VISITS_MAX)
                 nanosleep(&pause, NULL);
-        ahead = SERVER_SECONDS_MAX + 1;
-        assert_int_equal(server_sweep(server), SERVER_CONNECTIONS_MAX);
-        for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++) {
+        ahead = VISITS_HEADER_SECONDS_MAX + 1;
+        assert_int_equal(server_sweep(server), VISITS_MAX);
+        for (size_t i = 0; i < VISITS_MAX; i++) {
                 (void)read_all(fds[i], answer, sizeof(answer));
                 fd_close(fds[i]);
         }
@@ -287,6 +288,35 @@ static void read_event(int fd, char *to, size_t room)
                 size += (size_t)n;
                 to[size] = '\0';
         }
+}
+
+#define CROWD 200
+
+/* Hundreds who say half of a request, or read nothing of their answer, harm neither who asks nor who looks. */
+static void test_a_crowd_keeps_nobody_out(void **state)
+{
+        static const char *const said[] = { "GET /m", "GET /page.js" TAIL, "",
+                                            "POST /actions" JSON_TAIL "\r\n{" };
+        static int fds[CROWD];
+        char event[4096];
+        int stream = visit();
+        (void)state;
+
+        assert_true(send(stream, "GET /events" TAIL, sizeof("GET /events" TAIL) - 1, 0) > 0);
+        read_event(stream, event, sizeof(event));
+        for (size_t i = 0; i < CROWD; i++) {
+                fds[i] = visit();
+                (void)send(fds[i], said[i % 4], strlen(said[i % 4]), MSG_NOSIGNAL);
+                if (i % 20 == 0)
+                        expect("GET /metrics" TAIL, "HTTP/1.1 200 ", "\nopenvgpu_up 0\n");
+        }
+        assert_true(recv(stream, event, sizeof(event) - 1, 0) > 0);
+        read_event(stream, event, sizeof(event));
+        fd_close(stream);
+        for (size_t i = 0; i < CROWD; i++)
+                fd_close(fds[i]);
+        server = server_free(server); /* all places are free again */
+        start(NULL);
 }
 
 /* A page that is gone is noticed when it is written to. */
@@ -363,7 +393,7 @@ static void test_streams_go_on_and_are_bounded(void **state)
         expect("GET /metrics" TAIL, "HTTP/1.1 200 ", "\nopenvgpu_up 0\n");
 
         /* Their time does not end, and there is always something new. */
-        ahead = 2 * SERVER_SECONDS_MAX;
+        ahead = 2 * VISITS_SECONDS_MAX;
         (void)server_sweep(server);
         for (int round = 0; round < 2; round++) {
                 assert_true(recv(fds[0], event, sizeof(event) - 1, 0) > 0);
@@ -393,6 +423,7 @@ int main(void)
                 cmocka_unit_test(test_other_names_are_turned_away),
                 cmocka_unit_test(test_what_is_no_request_harms_nobody),
                 cmocka_unit_test(test_those_who_say_nothing_are_sent_away),
+                cmocka_unit_test(test_a_crowd_keeps_nobody_out),
                 cmocka_unit_test(test_the_page_names_nobody_else),
                 cmocka_unit_test(test_streams_that_nobody_reads_end),
                 cmocka_unit_test(test_streams_go_on_and_are_bounded),

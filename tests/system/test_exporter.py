@@ -22,7 +22,7 @@ import urllib.request
 
 import case
 import stage
-from exporter import EXPORTER, Exporter
+from exporter import EXPORTER, Exporter, Metrics
 from host import Host
 from wait import PATIENCE, until
 
@@ -529,6 +529,54 @@ class Crowds(case.Case):
             with contextlib.suppress(OSError):
                 return exporter.scrape().get("openvgpu_up")
         until(look, "a scrape to be answered")
+
+    def crowd(self, connect, scrape):
+        """Hundreds of connections that stay: half open, or with an answer that nobody reads; whoever asks meanwhile."""
+        with contextlib.ExitStack() as stack:
+            stream = stack.enter_context(connect())
+            stream.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            lines = stream.makefile("rb")
+            self.assertIn(b" 200 ", lines.readline())
+            for i in range(300):
+                one = stack.enter_context(connect())
+                with contextlib.suppress(OSError):
+                    one.send((b"GET /metrics", b"GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n", b"")[i % 3])
+                if i % 25 == 0:
+                    self.assertEqual(scrape(), 1)
+            for _ in range(20):
+                self.assertEqual(scrape(), 1)
+            for _ in range(3):
+                while not lines.readline().startswith(b"data: "):
+                    pass
+
+    def test_half_open_connections_keep_no_scrape_out(self):
+        exporter = Exporter(self.host)
+        self.addCleanup(exporter.close)
+        address = urllib.parse.urlsplit(exporter.url)
+        until(lambda: exporter.scrape().get("openvgpu_up") == 1, "vgpud to be seen")
+        self.crowd(lambda: socket.create_connection((address.hostname, address.port), PATIENCE),
+                   lambda: exporter.scrape().get("openvgpu_up"))
+
+    def test_half_open_connections_of_a_socket_keep_no_scrape_out(self):
+        folder = tempfile.TemporaryDirectory(prefix="vg-")
+        self.addCleanup(folder.cleanup)
+        path = os.path.join(folder.name, "s")
+        exporter = Exporter(self.host, "--listen", f"unix:{path}")
+        self.addCleanup(exporter.close)
+
+        def connect():
+            one = socket.socket(socket.AF_UNIX)
+            one.settimeout(PATIENCE)
+            one.connect(path)
+            return one
+
+        def scrape():
+            with connect() as one:
+                one.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+                text = one.makefile("rb").read().decode().partition("\r\n\r\n")[2]
+                return Metrics(text).get("openvgpu_up")
+        until(lambda: scrape() == 1, "vgpud to be seen")
+        self.crowd(connect, scrape)
 
     def test_every_scrape_of_a_restart_is_whole(self):
         exporter = Exporter(self.host)
