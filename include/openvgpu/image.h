@@ -45,10 +45,11 @@ struct vgpu_image_options {
         const char *criu;        /* path of CRIU; NULL: "criu" on PATH, or in a usual place */
         bool cut_pipes;          /* dump_process: accept a process that writes to others' pipes */
         const char *parent;      /* dump: an older image; only what differs from it is written */
+        const char *device;      /* load: resume there, as in operation.h; NULL: see below */
 };
 
 /* clang-format off */
-#define VGPU_IMAGE_OPTIONS_INIT { sizeof(struct vgpu_image_options), 0, 0, 0, false, 0, false, 0 }
+#define VGPU_IMAGE_OPTIONS_INIT { sizeof(struct vgpu_image_options), 0, 0, 0, false, 0, false, 0, 0 }
 /* clang-format on */
 
 /* What an image contains, and how long the last action took. */
@@ -57,8 +58,8 @@ struct vgpu_image_report {
         const char *created; /* "2026-01-31T12:00:00Z" */
         const char *host;
         const char *device_name; /* the kind: "NVIDIA H200" */
-        const char *device_uuid;
-        const char *vgpu; /* name, or "" */
+        const char *device_uuid; /* of its first device */
+        const char *vgpu;        /* name, or "" */
         uint32_t cuda_driver_version;
         size_t n_processes;
         pid_t pid;             /* the root of a process image, or 0 */
@@ -75,6 +76,8 @@ struct vgpu_image_report {
                 *ancestors; /* the images that it needs: its parent, that one's parent, ... */
         size_t n_ancestors;
         uint64_t inherited_bytes; /* of memory_bytes: not in the data file, but in an ancestor's */
+        const char *const *device_uuids; /* of all of its devices, in their order */
+        size_t n_devices;
 };
 
 /**
@@ -93,7 +96,8 @@ int vgpu_image_dump(struct vgpu_client *client, const char *name, const char *di
  * vgpu_image_load() - put GPU memory from an image into the suspended vGPU @name
  *
  * The vGPU's processes must be those of the image, with the same memory at the same addresses. The
- * whole image is read and compared with its checksums before anything is exchanged.
+ * whole image is read and compared with its checksums before anything is exchanged. The vGPU stays
+ * suspended, unless options.device says where to resume it.
  */
 int vgpu_image_load(struct vgpu_client *client, const char *name, const char *directory,
                     const struct vgpu_image_options *options,
@@ -113,6 +117,7 @@ int vgpu_image_dump_process(struct vgpu_client *client, pid_t pid, const char *d
  * vgpu_image_load_process() - make the processes of an image again, with their numbers, and
  * continue them
  *
+ * They come back to the devices that they were on, or to those of options.device.
  * A guest's vGPU is created again if it no longer exists. After a failure none of the processes is
  * left.
  */

@@ -59,12 +59,14 @@ static int get_level(const struct arguments *arguments, struct vgpu_image_option
 
 static json_t *from_report(const struct vgpu_image_report *report)
 {
-        json_t *ancestors = json_array();
+        json_t *ancestors = json_array(), *devices = json_array();
 
         for (size_t i = 0; i < report->n_ancestors; i++)
                 json_array_append_new(ancestors, json_string(report->ancestors[i]));
+        for (size_t i = 0; i < report->n_devices; i++)
+                json_array_append_new(devices, json_string(report->device_uuids[i]));
         return json_pack(
-                "{ss ss ss s{ss ss} ss si sI si sI sI sI sb sb sf sf sf sf so sI}", "directory",
+                "{ss ss ss s{ss ss} ss si sI si sI sI sI sb sb sf sf sf sf so sI so}", "directory",
                 report->directory, "created", report->created, "host", report->host, "device",
                 "name", report->device_name, "uuid", report->device_uuid, "vgpu", report->vgpu,
                 "cuda_driver_version", (int)report->cuda_driver_version, "processes",
@@ -74,7 +76,7 @@ static json_t *from_report(const struct vgpu_image_report *report)
                 "direct_io", report->has_direct_io, "data_seconds", report->data_seconds,
                 "criu_seconds", report->criu_seconds, "cuda_seconds", report->cuda_seconds,
                 "seconds", report->seconds, "ancestors", ancestors, "inherited_bytes",
-                (json_int_t)report->inherited_bytes);
+                (json_int_t)report->inherited_bytes, "device_uuids", devices);
 }
 
 /* "2 GiB of GPU memory in 0.61 s (3.5 GB/s)" */
@@ -85,6 +87,8 @@ static void print_memory(const struct vgpu_image_report *report)
         if (report->memory_bytes == 0)
                 return;
         printf(", %s of GPU memory", size_format(size, report->memory_bytes));
+        if (report->n_devices > 1)
+                printf(" of %zu GPUs", report->n_devices);
         if (report->data_bytes < report->memory_bytes)
                 printf(" (%s in the file)", size_format(file, report->data_bytes));
         printf(" in %s", operation_describe_time(time, report->data_seconds));
@@ -151,6 +155,7 @@ static int run_load(const struct arguments *arguments, struct vgpu_client *clien
         int r;
 
         options.criu = arguments_get(arguments, "criu");
+        options.device = arguments_get(arguments, "device");
         r = name ? vgpu_image_load(client, name, directory, &options, &report)
                  : vgpu_image_load_process(client, directory, &options, &report);
         if (r < 0)
@@ -210,19 +215,22 @@ static const struct option load_options[] = {
         { .name = "vgpu",
           .argument = "NAME",
           .help = "load only GPU memory, into this suspended vGPU with the same processes" },
+        { .name = "device",
+          .argument = "DEVICE[,...]",
+          .help = "resume the vGPU there: as many as it has, each an index or a UUID" },
         { .name = "criu", .argument = "PROGRAM", .help = "the CRIU to use" },
         { .name = NULL },
 };
 
 const struct command command_checkpoint_load = {
         .name = "checkpoint load",
-        .usage = "DIRECTORY [--vgpu NAME] [--criu PROGRAM]",
+        .usage = "DIRECTORY [--vgpu NAME] [--device DEVICE[,...]] [--criu PROGRAM]",
         .summary = "continue a checkpoint on disk",
         .description =
                 "Makes the processes of an image again, with their numbers and their GPU memory,\n"
-                "and continues them. With --vgpu, puts GPU memory back into a suspended vGPU. The\n"
-                "command refuses an image that is incomplete or changed. Whatever fails, the image\n"
-                "stays as it is.\n",
+                "and continues them. With --vgpu, puts GPU memory back into a suspended vGPU, which\n"
+                "stays suspended unless --device says where to resume it. The command refuses an\n"
+                "image that is incomplete or changed. Whatever fails, the image stays as it is.\n",
         .examples = "vgpu suspend train\n"
                     "vgpu checkpoint dump train ./train-1\n"
                     "vgpu checkpoint load ./train-1 --vgpu train\n",

@@ -7,6 +7,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "image/manifest.h"
+
 #define MANIFEST_CHECKSUM_MAX 16
 
 /* manifest_checksum() - get the checksum of the member "image" in hexadecimal digits; NULL: no memory. */
@@ -14,5 +16,8 @@ char *manifest_checksum(char text[MANIFEST_CHECKSUM_MAX], const json_t *image);
 
 /* manifest_has_control() - are there control characters in @text? */
 bool manifest_has_control(const char *text);
+
+/* manifest_get_version() - the lowest that has what is in it: older readers refuse what they do not know. */
+int manifest_get_version(const struct image_manifest *manifest);
 
 #endif

@@ -114,27 +114,29 @@ static int take_tuple(const struct parser *parser, const json_t *value, const ch
 
 /* Processes. */
 
-static int parse_allocation(const struct parser *parser, const json_t *value,
+/* The third number is there if it is on another device than the first. */
+static int parse_allocation(const struct parser *parser, const json_t *value, size_t n_devices,
                             struct image_process *process, size_t index)
 {
-        static const uint64_t max[] = { NUMBER_MAX, NUMBER_MAX };
+        const uint64_t max[] = { NUMBER_MAX, NUMBER_MAX, n_devices - 1 };
         struct image_allocation *allocation = &process->allocations[index];
-        uint64_t numbers[2];
-        int r = take_tuple(parser, value, "an allocation", 2, max, numbers);
+        uint64_t numbers[3] = { 0 };
+        size_t n = n_devices > 1 && json_array_size(value) == 3 ? 3 : 2;
+        int r = take_tuple(parser, value, "an allocation", n, max, numbers);
 
         if (r < 0)
                 return r;
         if (numbers[1] == 0 || numbers[1] % SPAN_ALIGN || numbers[0] % SPAN_ALIGN)
                 return refuse(parser, "an allocation of process %d is no whole number of pages",
                               process->pid);
-        *allocation = (struct image_allocation){ numbers[0], numbers[1] };
+        *allocation = (struct image_allocation){ numbers[0], numbers[1], numbers[2] };
         process->size += numbers[1];
         if (process->size > NUMBER_MAX)
                 return refuse(parser, "process %d has too much memory", process->pid);
         return 0;
 }
 
-static int parse_process(const struct parser *parser, const json_t *value,
+static int parse_process(const struct parser *parser, const json_t *value, size_t n_devices,
                          struct image_process *process)
 {
         const json_t *allocations = json_object_get(value, "allocations");
@@ -154,7 +156,7 @@ static int parse_process(const struct parser *parser, const json_t *value,
                               sizeof(*process->allocations), &process->allocations,
                               &process->n_allocations);
         for (size_t i = 0; r == 0 && i < process->n_allocations; i++)
-                r = parse_allocation(parser, json_array_get(allocations, i), process, i);
+                r = parse_allocation(parser, json_array_get(allocations, i), n_devices, process, i);
         return r;
 }
 
@@ -167,7 +169,8 @@ static int parse_processes(const struct parser *parser, const json_t *image,
                           &manifest->n_processes);
 
         for (size_t i = 0; r == 0 && i < manifest->n_processes; i++) {
-                r = parse_process(parser, json_array_get(list, i), &manifest->processes[i]);
+                r = parse_process(parser, json_array_get(list, i), manifest->n_devices,
+                                  &manifest->processes[i]);
                 for (size_t k = 0; r == 0 && k < i; k++)
                         if (manifest->processes[k].pid == manifest->processes[i].pid)
                                 r = refuse(parser, "process %d is in it twice",
@@ -366,10 +369,44 @@ static int parse_vgpu(const struct parser *parser, const json_t *vgpu,
         return r;
 }
 
+static int parse_device(const struct parser *parser, const json_t *value,
+                        struct image_device *device)
+{
+        int r = take_text(parser, json_object_get(value, "name"), "device.name", device->name);
+
+        if (r == 0)
+                r = take_text(parser, json_object_get(value, "uuid"), "device.uuid", device->uuid);
+        return r == 0 ? take_number(parser, json_object_get(value, "memory"), "device.memory",
+                                    NUMBER_MAX, &device->memory)
+                      : r;
+}
+
+static int parse_devices(const struct parser *parser, const json_t *image,
+                         struct image_manifest *manifest)
+{
+        const json_t *list = json_object_get(image, "devices");
+        size_t n = json_array_size(list);
+        int r = 0;
+
+        manifest->n_devices = list ? n : 1;
+        if (!list)
+                return parse_device(parser, json_object_get(image, "device"), &manifest->device[0]);
+        if (n < 2 || n > IMAGE_DEVICES_MAX)
+                return refuse(parser, "devices is no list of 2 to %d", IMAGE_DEVICES_MAX);
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = parse_device(parser, json_array_get(list, i), &manifest->device[i]);
+        for (size_t i = 1; r == 0 && i < n; i++)
+                for (size_t k = 0; r == 0 && k < i; k++)
+                        if (strcmp(manifest->device[i].uuid, manifest->device[k].uuid) == 0)
+                                r = refuse(parser, "device %s is in it twice",
+                                           manifest->device[i].uuid);
+        return r;
+}
+
 static int parse_origin(const struct parser *parser, const json_t *image,
                         struct image_manifest *manifest)
 {
-        const json_t *device = json_object_get(image, "device"), *id = json_object_get(image, "id");
+        const json_t *id = json_object_get(image, "id");
         uint64_t version = 0;
         int r = take_text(parser, json_object_get(image, "created"), "created", manifest->created);
 
@@ -381,14 +418,7 @@ static int parse_origin(const struct parser *parser, const json_t *image,
                 r = take_text(parser, json_object_get(image, "software"), "software",
                               manifest->software);
         if (r == 0)
-                r = take_text(parser, json_object_get(device, "name"), "device.name",
-                              manifest->device.name);
-        if (r == 0)
-                r = take_text(parser, json_object_get(device, "uuid"), "device.uuid",
-                              manifest->device.uuid);
-        if (r == 0)
-                r = take_number(parser, json_object_get(device, "memory"), "device.memory",
-                                NUMBER_MAX, &manifest->device.memory);
+                r = parse_devices(parser, image, manifest);
         if (r == 0)
                 r = take_number(parser, json_object_get(image, "driver_version"), "driver_version",
                                 INT32_MAX, &version);
@@ -479,6 +509,9 @@ int image_manifest_parse(struct image_manifest *ret_manifest, const char *where,
         r = check_envelope(&parser, whole, &image, &ret_manifest->checksum);
         if (r == 0)
                 r = parse_image(&parser, image, ret_manifest);
+        if (r == 0 && manifest_get_version(ret_manifest) !=
+                              json_integer_value(json_object_get(whole, "version")))
+                r = refuse(&parser, "altered: its version is not that of what is in it");
         if (r < 0)
                 image_manifest_deinit(ret_manifest);
         return r;

@@ -67,16 +67,38 @@ static json_t *number(uint64_t value)
         return json_integer((json_int_t)value);
 }
 
+static json_t *format_allocation(const struct image_allocation *allocation)
+{
+        json_t *list = json_pack("[oo]", number(allocation->address), number(allocation->size));
+
+        if (allocation->device > 0)
+                json_array_append_new(list, number(allocation->device));
+        return list;
+}
+
 static json_t *format_process(const struct image_process *process)
 {
         json_t *allocations = json_array();
 
         for (size_t i = 0; i < process->n_allocations; i++)
-                json_array_append_new(allocations,
-                                      json_pack("[oo]", number(process->allocations[i].address),
-                                                number(process->allocations[i].size)));
+                json_array_append_new(allocations, format_allocation(&process->allocations[i]));
         return json_pack("{si, ss, so}", "pid", process->pid, "name", process->name, "allocations",
                          allocations);
+}
+
+static json_t *format_device(const struct image_device *device)
+{
+        return json_pack("{ss, ss, so}", "name", device->name, "uuid", device->uuid, "memory",
+                         number(device->memory));
+}
+
+static json_t *format_devices(const struct image_manifest *manifest)
+{
+        json_t *devices = json_array();
+
+        for (size_t i = 0; i < manifest->n_devices; i++)
+                json_array_append_new(devices, format_device(&manifest->device[i]));
+        return devices;
 }
 
 static json_t *format_memory(const struct image_table *table)
@@ -118,15 +140,16 @@ static json_t *format_criu(const struct image_manifest *manifest)
 static json_t *format_image(const struct image_manifest *manifest)
 {
         json_t *processes = json_array();
-        json_t *image = json_pack(
-                "{ss, ss, ss, s{ss, ss, so}, si, ss, so}", "created", manifest->created, "host",
-                manifest->host, "software", manifest->software, "device", "name",
-                manifest->device.name, "uuid", manifest->device.uuid, "memory",
-                number(manifest->device.memory), "driver_version", (int)manifest->driver_version,
-                "driver", manifest->driver, "processes", processes);
+        json_t *image = json_pack("{ss, ss, ss, so, si, ss, so}", "created", manifest->created,
+                                  "host", manifest->host, "software", manifest->software, "device",
+                                  format_device(&manifest->device[0]), "driver_version",
+                                  (int)manifest->driver_version, "driver", manifest->driver,
+                                  "processes", processes);
 
         for (size_t i = 0; i < manifest->n_processes; i++)
                 json_array_append_new(processes, format_process(&manifest->processes[i]));
+        if (manifest->n_devices > 1)
+                json_object_set_new(image, "devices", format_devices(manifest));
         if (manifest->has_vgpu)
                 json_object_set_new(image, "vgpu",
                                     json_pack("{ss, ss, so}", "name", manifest->vgpu.name, "uuid",
@@ -149,6 +172,13 @@ static json_t *format_image(const struct image_manifest *manifest)
         return image;
 }
 
+int manifest_get_version(const struct image_manifest *manifest)
+{
+        if (manifest->n_devices > 1)
+                return IMAGE_VERSION;
+        return manifest->has_parent ? 2 : 1;
+}
+
 char *image_manifest_format(const struct image_manifest *manifest)
 {
         CLEANUP(json_decrefp) json_t *image = format_image(manifest), *whole = NULL;
@@ -157,7 +187,6 @@ char *image_manifest_format(const struct image_manifest *manifest)
         if (!image || !manifest_checksum(checksum, image))
                 return NULL;
         whole = json_pack("{ss, si, ss, sO}", "format", IMAGE_FORMAT, "version",
-                          manifest->has_parent ? IMAGE_VERSION : 1, "checksum", checksum, "image",
-                          image);
+                          manifest_get_version(manifest), "checksum", checksum, "image", image);
         return whole ? json_dumps(whole, JSON_COMPACT) : NULL;
 }

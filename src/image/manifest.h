@@ -22,13 +22,15 @@
 #include "image/data.h"
 #include "image/error.h"
 
-#define IMAGE_FORMAT        "openvgpu-checkpoint"
-#define IMAGE_VERSION       2 /* with a parent; 1 without, as older readers know it */
+#define IMAGE_FORMAT "openvgpu-checkpoint"
+#define IMAGE_VERSION \
+        3 /* of several devices; 2: with a parent; 1: neither, as older readers know it */
 #define IMAGE_MANIFEST_FILE "manifest.json"
 #define IMAGE_DATA_FILE     "memory.data"
 #define IMAGE_CRIU_FOLDER   "criu"
 
 #define IMAGE_TEXT_MAX      96
+#define IMAGE_DEVICES_MAX   8 /* of one vGPU */
 #define IMAGE_PROCESSES_MAX 4096
 #define IMAGE_FILES_MAX     65536
 #define IMAGE_MANIFEST_MAX  ((size_t)64 << 20) /* bytes */
@@ -36,6 +38,7 @@
 /* One mapping of device memory. */
 struct image_allocation {
         uint64_t address, size;
+        uint64_t device; /* on which of the image's devices it was */
 };
 
 struct image_process {
@@ -44,6 +47,12 @@ struct image_process {
         struct image_allocation *allocations; /* in the order of their bytes in the data file */
         size_t n_allocations;
         uint64_t size; /* sum of the sizes of @allocations */
+};
+
+struct image_device {
+        char name[IMAGE_TEXT_MAX]; /* the kind of device: "NVIDIA H200" */
+        char uuid[IMAGE_TEXT_MAX];
+        uint64_t memory;
 };
 
 struct image_file {
@@ -59,12 +68,9 @@ struct image_manifest {
         char host[IMAGE_TEXT_MAX];
         char software[IMAGE_TEXT_MAX]; /* "0.1.0" */
 
-        struct {
-                char name[IMAGE_TEXT_MAX]; /* the kind of device: "NVIDIA H200" */
-                char uuid[IMAGE_TEXT_MAX];
-                uint64_t memory;
-        } device;
-        uint32_t driver_version;     /* cuDriverGetVersion(): 13000 */
+        struct image_device device[IMAGE_DEVICES_MAX]; /* as the programs count them */
+        size_t n_devices;                              /* 0: written as 1 */
+        uint32_t driver_version;                       /* cuDriverGetVersion(): 13000 */
         char driver[IMAGE_TEXT_MAX]; /* of the kernel's module: "580.159.04", or "" */
 
         bool has_vgpu;

@@ -73,7 +73,7 @@ static void describe(struct image_manifest *manifest)
 
         process->pid = 42;
         process->allocations = calloc(1, sizeof(*process->allocations));
-        process->allocations[0] = (struct image_allocation){ 0x7f0000000000, SIZE };
+        process->allocations[0] = (struct image_allocation){ 0x7f0000000000, SIZE, 0 };
         process->n_allocations = 1;
         process->size = SIZE;
         *manifest = (struct image_manifest){ .processes = process, .n_processes = 1 };

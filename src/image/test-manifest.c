@@ -28,7 +28,7 @@ static void make_manifest(struct image_manifest *manifest)
                 .created = "2026-01-31T12:00:00Z",
                 .host = "here",
                 .software = "0.1.0",
-                .device = { "Simulated H200", "GPU-1", (uint64_t)2 << 30 },
+                .device = { { "Simulated H200", "GPU-1", (uint64_t)2 << 30 } },
                 .driver_version = 13000,
                 .driver = "580.159.04",
                 .has_vgpu = true,
@@ -48,8 +48,8 @@ static void make_manifest(struct image_manifest *manifest)
         strcpy(process->name, "python3");
         process->n_allocations = 2;
         process->allocations = calloc(2, sizeof(*process->allocations));
-        process->allocations[0] = (struct image_allocation){ 0x7f0000000000, 3 * 65536 };
-        process->allocations[1] = (struct image_allocation){ 0x7f0000200000, 4096 };
+        process->allocations[0] = (struct image_allocation){ 0x7f0000000000, 3 * 65536, 0 };
+        process->allocations[1] = (struct image_allocation){ 0x7f0000200000, 4096, 0 };
         process->size = 3 * 65536 + 4096;
 }
 
@@ -127,6 +127,38 @@ static void test_a_parent_comes_back_as_it_was(void **state)
         assert_int_equal(manifest.memory.inherited[1], 7);
         assert_int_equal(manifest.memory.chunks[1].checksum, 0x66666666);
         assert_false(image_table_is_inherited(&manifest.memory, 0));
+        image_manifest_deinit(&manifest);
+}
+
+/* Its second mapping is on the second. */
+static void add_device(struct image_manifest *manifest)
+{
+        manifest->n_devices = 2;
+        manifest->device[1] = (struct image_device){ "Simulated H200", "GPU-2", (uint64_t)3 << 30 };
+        manifest->processes[0].allocations[1].device = 1;
+}
+
+static void test_several_devices_come_back_as_they_were(void **state)
+{
+        CLEANUP(freep) char *text = NULL, *again = NULL;
+        struct image_error error = { 0 };
+        struct image_manifest manifest;
+        (void)state;
+
+        make_manifest(&manifest);
+        add_device(&manifest);
+        text = image_manifest_format(&manifest);
+        image_manifest_deinit(&manifest);
+        assert_non_null(strstr(text, "\"version\":3")); /* older readers know of one device */
+        assert_int_equal(image_manifest_parse(&manifest, "x", text, strlen(text), &error), 0);
+        assert_int_equal(manifest.n_devices, 2);
+        assert_string_equal(manifest.device[0].uuid, "GPU-1");
+        assert_string_equal(manifest.device[1].uuid, "GPU-2");
+        assert_int_equal(manifest.device[1].memory, (uint64_t)3 << 30);
+        assert_int_equal(manifest.processes[0].allocations[0].device, 0);
+        assert_int_equal(manifest.processes[0].allocations[1].device, 1);
+        again = image_manifest_format(&manifest);
+        assert_string_equal(again, text);
         image_manifest_deinit(&manifest);
 }
 
@@ -301,6 +333,23 @@ static void hashes_of_other_chunks(struct image_manifest *manifest)
         manifest->has_hashes = true;
 }
 
+static void same_devices(struct image_manifest *manifest)
+{
+        add_device(manifest);
+        strcpy(manifest->device[1].uuid, "GPU-1");
+}
+
+static void device_that_is_not_there(struct image_manifest *manifest)
+{
+        add_device(manifest);
+        manifest->processes[0].allocations[1].device = 2;
+}
+
+static void device_of_one(struct image_manifest *manifest)
+{
+        manifest->processes[0].allocations[1].device = 1;
+}
+
 static void test_what_makes_no_sense_is_refused(void **state)
 {
         static const struct {
@@ -319,6 +368,9 @@ static void test_what_makes_no_sense_is_refused(void **state)
                 { huge_allocation, "out of its range" },
                 { negative_size, "memory.file_size is -1" },
                 { no_pid, "the pid of a process is 0" },
+                { same_devices, "device GPU-1 is in it twice" },
+                { device_that_is_not_there, "an allocation is 2, out of its range" },
+                { device_of_one, "an allocation is no list of 2 numbers" },
                 { strange_name, "vgpu.name has control characters" },
                 { nothing_in_it, "neither memory nor processes" },
                 { path_of_criu, "is no name of a file" },
@@ -338,14 +390,14 @@ static void test_what_makes_no_sense_is_refused(void **state)
 static void test_what_is_foreign_or_newer_is_told_apart(void **state)
 {
         static const char foreign[] = "{\"format\": \"docker\", \"version\": 1}";
-        static const char newer[] = "{\"format\": \"" IMAGE_FORMAT "\", \"version\": 3}";
+        static const char newer[] = "{\"format\": \"" IMAGE_FORMAT "\", \"version\": 4}";
         struct image_error error;
         (void)state;
 
         assert_int_equal(parse(foreign, strlen(foreign), &error), -EBADMSG);
         assert_non_null(strstr(error.message, "no image of vgpu checkpoint"));
         assert_int_equal(parse(newer, strlen(newer), &error), -EOPNOTSUPP);
-        assert_non_null(strstr(error.message, "version 3"));
+        assert_non_null(strstr(error.message, "version 4"));
         assert_non_null(strstr(error.hint, "newer vgpu"));
 }
 
@@ -535,6 +587,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_manifest_comes_back_as_it_was),
                 cmocka_unit_test(test_a_parent_comes_back_as_it_was),
+                cmocka_unit_test(test_several_devices_come_back_as_they_were),
                 cmocka_unit_test(test_without_parent_it_is_as_older_readers_know_it),
                 cmocka_unit_test(test_one_that_ends_anywhere_is_refused),
                 cmocka_unit_test(test_one_with_any_bit_changed_is_refused),

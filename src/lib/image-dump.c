@@ -259,8 +259,7 @@ static int write_memory(struct dump *dump)
         int r = memory_open(&dump->memory, dump->client, dump->instance->name, true);
 
         if (r == 0)
-                r = image_describe_origin(dump->client, dump->instance->device_uuid,
-                                          &dump->manifest);
+                r = image_describe_origin(dump->client, dump->instance, &dump->manifest);
         if (r < 0)
                 return r;
         image_describe_vgpu(dump->instance, &dump->manifest);

@@ -22,6 +22,8 @@ DEFINE_CLEANUP(struct vgpu_checkpoint *, vgpu_checkpoint_free);
 
 #define REMOVE_TRIES 40
 
+#define DEVICES_TEXT_MAX (IMAGE_DEVICES_MAX * (IMAGE_TEXT_MAX + 1))
+
 struct load {
         struct vgpu_client *client;
         struct vgpu_image_options options;
@@ -80,6 +82,11 @@ static int check(struct load *load)
                 return error_set(&load->client->error, VGPU_ERROR_FAILED,
                                  "name the vGPU to put it into, with --vgpu",
                                  "%s has no processes in it, only memory", load->directory->path);
+        if (load->options.device && !load->manifest->has_vgpu)
+                return error_set(&load->client->error, VGPU_ERROR_FAILED,
+                                 "load it without --device",
+                                 "%s is of processes in no vGPU: they go back to their own devices",
+                                 load->directory->path);
         if (image_chain_check_owners(&load->chain, &error) < 0)
                 return set_error(load, &error);
         load->criu_folder = image_directory_open_criu(load->directory, &error);
@@ -93,10 +100,35 @@ static int check(struct load *load)
 
 /* The vGPU. */
 
+/* "GPU-...,GPU-...", as CreateVgpu takes them. */
+static const char *list_devices(const struct image_manifest *manifest,
+                                char ret_text[DEVICES_TEXT_MAX])
+{
+        size_t at = 0;
+
+        ret_text[0] = '\0';
+        for (size_t i = 0; i < manifest->n_devices; i++)
+                at += (size_t)snprintf(ret_text + at, DEVICES_TEXT_MAX - at, "%s%s",
+                                       i > 0 ? "," : "", manifest->device[i].uuid);
+        return ret_text;
+}
+
+static bool is_on_devices_of(const struct vgpu_instance *instance,
+                             const struct image_manifest *manifest)
+{
+        bool is_on = strcmp(instance->device_uuid, manifest->device[0].uuid) == 0 &&
+                     (instance->n_parts > 1 ? instance->n_parts : 1) == manifest->n_devices;
+
+        for (size_t i = 1; is_on && i < manifest->n_devices; i++)
+                is_on = strcmp(instance->parts[i]->device_uuid, manifest->device[i].uuid) == 0;
+        return is_on;
+}
+
 static int create_instance(struct load *load, bool with_name)
 {
         static const struct call call = { .method = "CreateVgpu", .kind = CALL_CHANGES };
         CLEANUP(json_decrefp) json_t *parameters = NULL, *answer = NULL;
+        char devices[DEVICES_TEXT_MAX];
         int r = client_begin(load->client, &parameters);
 
         if (r == 0 && with_name)
@@ -105,7 +137,7 @@ static int create_instance(struct load *load, bool with_name)
                 r = client_add_text(load->client, parameters, "uuid", load->manifest->vgpu.uuid);
         if (r == 0)
                 r = client_add_text(load->client, parameters, "device",
-                                    load->manifest->device.uuid);
+                                    list_devices(load->manifest, devices));
         if (r == 0)
                 r = client_add(load->client, parameters, "frame_buffer",
                                json_integer((json_int_t)load->manifest->vgpu.frame_buffer));
@@ -121,15 +153,17 @@ static int create_instance(struct load *load, bool with_name)
 static int check_instance(struct load *load)
 {
         const struct vgpu_instance *instance = load->instance;
+        char devices[DEVICES_TEXT_MAX];
 
         if (instance->n_processes > 0)
                 return error_set(&load->client->error, VGPU_ERROR_BUSY, "end them first",
                                  "vGPU %s, which the image is of, has processes", instance->name);
-        if (strcmp(instance->device_uuid, load->manifest->device.uuid) != 0)
+        if (!is_on_devices_of(instance, load->manifest))
                 return error_set(&load->client->error, VGPU_ERROR_WRONG_STATE,
                                  "vgpu rm it; the load makes it again where it was",
-                                 "vGPU %s is on another device than the image (%s)", instance->name,
-                                 load->manifest->device.uuid);
+                                 "vGPU %s is on %s than the image (%s)", instance->name,
+                                 load->manifest->n_devices > 1 ? "other devices" : "another device",
+                                 list_devices(load->manifest, devices));
         return 0;
 }
 
@@ -212,8 +246,8 @@ static int resume(struct load *load)
                 r = fill_memory(load);
         start = image_now();
         if (r == 0)
-                r = load->instance ? vgpu_operation_resume(load->client, load->instance->uuid, NULL,
-                                                           NULL, NULL)
+                r = load->instance ? vgpu_operation_resume(load->client, load->instance->uuid,
+                                                           load->options.device, NULL, NULL)
                                    : resume_processes(load);
         load->cuda_seconds = image_now() - start;
         return r;

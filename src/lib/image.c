@@ -9,6 +9,7 @@
 
 #include <openvgpu/device.h>
 #include <openvgpu/manager.h>
+#include <openvgpu/operation.h>
 
 DEFINE_CLEANUP(struct vgpu_device_list *, vgpu_device_list_free);
 DEFINE_CLEANUP(struct vgpu_manager *, vgpu_manager_free);
@@ -20,7 +21,8 @@ struct box {
         char *directory;
         char **ancestors;
         char created[IMAGE_TEXT_MAX], host[IMAGE_TEXT_MAX], device_name[IMAGE_TEXT_MAX];
-        char device_uuid[IMAGE_TEXT_MAX], vgpu[IMAGE_TEXT_MAX];
+        char device_uuid[IMAGE_DEVICES_MAX][IMAGE_TEXT_MAX], vgpu[IMAGE_TEXT_MAX];
+        const char *device_uuids[IMAGE_DEVICES_MAX];
 };
 
 double image_now(void)
@@ -90,11 +92,43 @@ void image_read_driver(char text[IMAGE_TEXT_MAX])
         fclose(file);
 }
 
-int image_describe_origin(struct vgpu_client *client, const char *device_uuid,
-                          struct image_manifest *manifest)
+static void describe_device(const struct vgpu_device_list *list, const char *uuid,
+                            struct image_device *to)
+{
+        for (size_t i = 0; i < list->n_devices; i++) {
+                const struct vgpu_device *device = list->devices[i];
+
+                if (strcmp(device->uuid, uuid) != 0)
+                        continue;
+                set_text(to->name, device->name);
+                set_text(to->uuid, device->uuid);
+                to->memory = device->memory_total;
+        }
+}
+
+static int describe_devices(struct vgpu_client *client, const struct vgpu_instance *instance,
+                            struct image_manifest *manifest)
 {
         CLEANUP(vgpu_manager_freep) struct vgpu_manager *manager = NULL;
         CLEANUP(vgpu_device_list_freep) struct vgpu_device_list *list = NULL;
+
+        if (instance->n_parts > IMAGE_DEVICES_MAX)
+                return error_set(&client->error, VGPU_ERROR_FAILED, "use a newer vgpu",
+                                 "vGPU %s has %zu devices, an image can be of %d", instance->name,
+                                 instance->n_parts, IMAGE_DEVICES_MAX);
+        if (vgpu_manager_lookup(client, &manager) < 0 || vgpu_device_lookup_all(client, &list) < 0)
+                return client->error.value.code;
+        manifest->driver_version = manager->cuda_driver_version;
+        manifest->n_devices = instance->n_parts > 1 ? instance->n_parts : 1;
+        describe_device(list, instance->device_uuid, &manifest->device[0]);
+        for (size_t i = 1; i < instance->n_parts; i++)
+                describe_device(list, instance->parts[i]->device_uuid, &manifest->device[i]);
+        return 0;
+}
+
+int image_describe_origin(struct vgpu_client *client, const struct vgpu_instance *instance,
+                          struct image_manifest *manifest)
+{
         time_t now = time(NULL);
         struct tm utc;
 
@@ -108,22 +142,7 @@ int image_describe_origin(struct vgpu_client *client, const char *device_uuid,
                                  "no random numbers for the id of the image: %s",
                                  strerrordesc_np(errno));
         image_read_driver(manifest->driver);
-        if (!device_uuid)
-                return 0;
-
-        if (vgpu_manager_lookup(client, &manager) < 0 || vgpu_device_lookup_all(client, &list) < 0)
-                return client->error.value.code;
-        manifest->driver_version = manager->cuda_driver_version;
-        for (size_t i = 0; i < list->n_devices; i++) {
-                const struct vgpu_device *device = list->devices[i];
-
-                if (strcmp(device->uuid, device_uuid) != 0)
-                        continue;
-                set_text(manifest->device.name, device->name);
-                set_text(manifest->device.uuid, device->uuid);
-                manifest->device.memory = device->memory_total;
-        }
-        return 0;
+        return instance ? describe_devices(client, instance, manifest) : 0;
 }
 
 void image_describe_vgpu(const struct vgpu_instance *instance, struct image_manifest *manifest)
@@ -174,8 +193,11 @@ static int make_report(struct vgpu_client *client, const char *directory,
         }
         set_text(box->created, manifest->created);
         set_text(box->host, manifest->host);
-        set_text(box->device_name, manifest->device.name);
-        set_text(box->device_uuid, manifest->device.uuid);
+        set_text(box->device_name, manifest->device[0].name);
+        for (size_t i = 0; i < IMAGE_DEVICES_MAX; i++) {
+                set_text(box->device_uuid[i], manifest->device[i].uuid);
+                box->device_uuids[i] = box->device_uuid[i];
+        }
         set_text(box->vgpu, manifest->has_vgpu ? manifest->vgpu.name : "");
         for (size_t i = 0; i < manifest->criu.n_files; i++)
                 criu_bytes += manifest->criu.files[i].size;
@@ -184,7 +206,7 @@ static int make_report(struct vgpu_client *client, const char *directory,
                 .created = box->created,
                 .host = box->host,
                 .device_name = box->device_name,
-                .device_uuid = box->device_uuid,
+                .device_uuid = box->device_uuid[0],
                 .vgpu = box->vgpu,
                 .cuda_driver_version = manifest->driver_version,
                 .n_processes = manifest->n_processes,
@@ -198,6 +220,8 @@ static int make_report(struct vgpu_client *client, const char *directory,
                 .ancestors = (const char *const *)box->ancestors,
                 .n_ancestors = n_ancestors,
                 .inherited_bytes = image_table_sum_inherited(&manifest->memory),
+                .device_uuids = box->device_uuids,
+                .n_devices = manifest->n_devices > 1 ? manifest->n_devices : 1,
         };
         *ret_report = &box->report;
         return 0;
@@ -331,7 +355,7 @@ static int dump_into(struct vgpu_client *client, const char *name,
         if (r == 0)
                 r = image_check_parent(client, options, instance);
         if (r == 0)
-                r = image_describe_origin(client, instance->device_uuid, manifest);
+                r = image_describe_origin(client, instance, manifest);
         if (r == 0)
                 r = memory_open(&memory, client, name, false);
         if (r < 0)
@@ -410,6 +434,10 @@ static int check_fit(struct memory *memory, const struct image_manifest *image)
         struct image_manifest there = { .has_memory = false };
         int r = memory_describe(memory, &there);
 
+        if (r == 0 && memory_count_devices(memory) != image->n_devices)
+                r = error_set(error, VGPU_ERROR_FAILED, "load it into the vGPU that it is of",
+                              "the image is of %zu devices, vGPU %s has %zu", image->n_devices,
+                              memory->name, memory_count_devices(memory));
         if (r == 0 && there.n_processes != image->n_processes)
                 r = error_set(error, VGPU_ERROR_FAILED, "load it into the vGPU that it is of",
                               "the image has %zu processes, vGPU %s has %zu", image->n_processes,
@@ -475,6 +503,8 @@ int vgpu_image_load(struct vgpu_client *client, const char *name, const char *di
         if (image_chain_open(&chain, directory, &error) < 0)
                 return image_set_error(client, &error);
         r = load_from(client, name, &chain, &data_options, &data);
+        if (r == 0 && copy.device)
+                r = vgpu_operation_resume(client, name, copy.device, NULL, NULL);
         if (r == 0 && ret_report)
                 r = image_report_chain(client, &chain, &data, ret_report);
         if (r == 0 && ret_report)

@@ -19,8 +19,8 @@ int image_begin(struct vgpu_client *client, const struct vgpu_image_options *opt
 /* image_set_error() - make @error the client's. Returns its errno. */
 int image_set_error(struct vgpu_client *client, const struct image_error *error);
 
-/* image_describe_origin() - write time, host, and the device @device_uuid or the first one into @manifest. */
-int image_describe_origin(struct vgpu_client *client, const char *device_uuid,
+/* image_describe_origin() - write time, host, and the devices of @instance, if it is not NULL, into @manifest. */
+int image_describe_origin(struct vgpu_client *client, const struct vgpu_instance *instance,
                           struct image_manifest *manifest);
 
 /* image_read_driver() - copy the version of the kernel's driver into @text; "" if there is none. */

@@ -162,6 +162,17 @@ int memory_open(struct memory *ret_memory, struct vgpu_client *client, const cha
                      false);
 }
 
+/* The third number only where it is not on the first device. */
+static json_t *list_allocation(const struct image_allocation *allocation)
+{
+        json_t *list =
+                json_pack("[II]", (json_int_t)allocation->address, (json_int_t)allocation->size);
+
+        if (allocation->device > 0)
+                json_array_append_new(list, json_integer((json_int_t)allocation->device));
+        return list;
+}
+
 static json_t *list_processes(const struct image_manifest *image)
 {
         json_t *list = json_array();
@@ -172,9 +183,7 @@ static json_t *list_processes(const struct image_manifest *image)
 
                 for (size_t k = 0; k < process->n_allocations; k++)
                         json_array_append_new(allocations,
-                                              json_pack("[II]",
-                                                        (json_int_t)process->allocations[k].address,
-                                                        (json_int_t)process->allocations[k].size));
+                                              list_allocation(&process->allocations[k]));
                 json_array_append_new(list, json_pack("{si, so}", "pid", process->pid,
                                                       "allocations", allocations));
         }
@@ -238,10 +247,20 @@ static int describe_process(const struct memory *memory, const json_t *json,
 
                 allocation->address = (uint64_t)json_integer_value(json_array_get(pair, 0));
                 allocation->size = (uint64_t)json_integer_value(json_array_get(pair, 1));
+                allocation->device = (uint64_t)json_integer_value(json_array_get(pair, 2));
                 process->size += allocation->size;
         }
         process->n_allocations = json_array_size(list);
         return 0;
+}
+
+/* An older vgpud tells of no parts. */
+size_t memory_count_devices(const struct memory *memory)
+{
+        size_t n =
+                json_array_size(json_object_get(json_object_get(memory->answer, "vgpu"), "parts"));
+
+        return n > 0 ? n : 1;
 }
 
 int memory_describe(const struct memory *memory, struct image_manifest *manifest)

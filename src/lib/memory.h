@@ -42,6 +42,9 @@ int memory_replace(struct memory *ret_memory, struct vgpu_client *client, const 
 /* memory_describe() - describe the processes, for a manifest. */
 int memory_describe(const struct memory *memory, struct image_manifest *manifest);
 
+/* memory_count_devices() - that the vGPU has. */
+size_t memory_count_devices(const struct memory *memory);
+
 /* memory_commit() - give the filled memory to the processes. */
 int memory_commit(struct memory *memory);
 

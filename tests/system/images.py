@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of images share: a host, a guest, dumps of it, and a CRIU that only says that it did."""
+import contextlib
 import os
+import resource
 import shutil
 
 import case
+from wait import until
+from wire import Refused
 
 
 def entry_lines(host, *words, code=0, **more):
@@ -11,12 +15,11 @@ def entry_lines(host, *words, code=0, **more):
     return host.vgpu(*words, code=code, **more).errors
 
 
-class ImageCase(case.Case):
-    HOST = {"devices": "2xH200:512M", "pool": "160M", "slab": "8M"}
+class Files(case.Case):
+    """Directories of images, which are removed; nothing of a vGPU."""
 
     def setUp(self):
         self.n = 0
-        self.guest = None
 
     def tearDown(self):
         super().tearDown()
@@ -24,35 +27,19 @@ class ImageCase(case.Case):
             if entry.startswith("image"):
                 shutil.rmtree(os.path.join(self.host.directory, entry))
 
+    @contextlib.contextmanager
+    def limited_files(self, size):
+        """Whoever writes more to a file is told that it is too large, as on a disk that is full."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
     def path(self):
         self.n += 1
         return os.path.join(self.host.directory, f"image-{self.n}")
-
-    def suspended(self, *arguments):
-        """A vGPU with a guest of 20 MiB and a bit, suspended."""
-        self.guest = self.host.train(self.host.create("train"), "--size", "20M", "--small", "30",
-                                     *arguments)
-        self.host.vgpu("suspend", "train")
-        return self.guest
-
-    def dump(self, *options):
-        path = self.path()
-        self.host.vgpu("checkpoint", "dump", "train", path, *options)
-        return path
-
-    def step_on(self):
-        """The memory changes."""
-        self.host.vgpu("resume", "train")
-        self.guest.wait_steps()
-        self.host.vgpu("suspend", "train")
-
-    def load(self, path, **more):
-        return self.host.vgpu("checkpoint", "load", path, "--vgpu", "train", **more)
-
-    def check_goes_on(self):
-        self.host.vgpu("resume", "train")
-        self.guest.wait_steps()
-        self.guest.finish()
 
     # Dumps of processes, with a CRIU that only says that it did, or did not.
 
@@ -82,6 +69,51 @@ esac
     def running(self):
         self.guest = self.host.train(self.host.create("train"), "--size", "20M")
         return self.guest
+
+    def wait_free(self, name):
+        """The manager has heard of the hang-up."""
+        def look():
+            with self.host.connect() as control:
+                try:
+                    control.call("OpenMemory", name=name)
+                    return control.call("CloseMemory", name=name)
+                except Refused:
+                    return None
+        until(look, "the session to end", context=self.host.log)
+
+
+class ImageCase(Files):
+    HOST = {"devices": "2xH200:512M", "pool": "160M", "slab": "8M"}
+
+    def setUp(self):
+        super().setUp()
+        self.guest = None
+
+    def suspended(self, *arguments):
+        """A vGPU with a guest of 20 MiB and a bit, suspended."""
+        self.guest = self.host.train(self.host.create("train"), "--size", "20M", "--small", "30",
+                                     *arguments)
+        self.host.vgpu("suspend", "train")
+        return self.guest
+
+    def dump(self, *options):
+        path = self.path()
+        self.host.vgpu("checkpoint", "dump", "train", path, *options)
+        return path
+
+    def step_on(self):
+        """The memory changes."""
+        self.host.vgpu("resume", "train")
+        self.guest.wait_steps()
+        self.host.vgpu("suspend", "train")
+
+    def load(self, path, **more):
+        return self.host.vgpu("checkpoint", "load", path, "--vgpu", "train", **more)
+
+    def check_goes_on(self):
+        self.host.vgpu("resume", "train")
+        self.guest.wait_steps()
+        self.guest.finish()
 
     def check_runs(self):
         self.assertEqual(self.host.get("train")["state"], "running")

@@ -5,7 +5,6 @@ import contextlib
 import json
 import mmap
 import os
-import resource
 import socket
 import subprocess
 import sys
@@ -275,9 +274,7 @@ class Images(ImageCase):
 
     def test_a_disk_that_is_full(self):
         self.suspended()
-        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (8 << 20, hard))
-        try:
+        with self.limited_files(8 << 20):
             for options in ([], ["--compress", "zstd"]):
                 path = self.path()
                 errors = entry_lines(self.host, "checkpoint", "dump", "train", path, *options,
@@ -287,8 +284,6 @@ class Images(ImageCase):
                     continue
                 self.assertIn("memory.data", errors)
                 self.assertFalse(os.path.exists(path) or os.path.exists(path + ".partial"))
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         self.load(self.dump())
         self.check_goes_on()
 
@@ -310,7 +305,7 @@ class Images(ImageCase):
                     environment=self.host.environment(OPENVGPU_FAULT="image.commit=kill"))
         self.assertTrue(os.path.exists(path + ".partial"))
         self.assertIn("never finished", self.load(path, code=1).errors)
-        self.wait_free()
+        self.wait_free("train")
         self.host.vgpu("checkpoint", "dump", "train", path)
         self.load(path)
         self.assertFalse(os.path.exists(path + ".partial"))
@@ -348,7 +343,7 @@ class Images(ImageCase):
                     self.assertEqual(refused.exception.name, "WrongState")
             with self.assertRaises(Refused):
                 control.call("CommitMemory", name="train")  # it was opened for reading
-        self.wait_free()
+        self.wait_free("train")
         self.check_goes_on()
 
     def test_a_second_client_that_is_refused_takes_nothing_from_the_first(self):
@@ -365,17 +360,6 @@ class Images(ImageCase):
             first.call("CloseMemory", name="train")
             self.assertEqual(self.host.info()["pool"]["used"], used)
         self.check_goes_on()
-
-    def wait_free(self):
-        """The manager has heard of the hang-up."""
-        def look():
-            with self.host.connect() as control:
-                try:
-                    control.call("OpenMemory", name="train")
-                    return control.call("CloseMemory", name="train")
-                except Refused:
-                    return None
-        until(look, "the session to end", context=self.host.log)
 
     def test_who_hangs_up_has_changed_nothing(self):
         self.suspended()

@@ -356,18 +356,6 @@ class Metered(Case):
 
 
 class Refused(Case):
-    def test_what_is_for_one_device_is_refused_before_anything_is_touched(self):
-        self.make("job", "0,1")
-        guest = self.guest("job")
-        self.assertEqual(self.tell(guest, "hold 1 8M"), "held")
-        image = os.path.join(self.host.directory, "image")
-        self.assertIn("vGPU job has 2 devices, and only a vGPU of one device can be saved or loaded",
-                      self.refused("checkpoint", "dump", "job", image))
-        self.assertEqual(self.host.get("job")["state"], "running")
-        self.assertNotIn("suspend", self.host.vgpu("logs", "job").output)
-        self.assertEqual(self.tell(guest, "copy 0 1"), "copied")
-        self.end(guest)
-
     def test_turns_and_shares_do_not_come_to_its_devices(self):
         self.make("job", "0,1")
         self.make("one", "1")

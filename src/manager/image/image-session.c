@@ -81,8 +81,9 @@ static int add_guest(struct image_session *session, const struct guest *guest)
         member->n_memory = guest->n_memory;
         member->memory_bytes = guest->memory_bytes;
         for (size_t i = 0; i < guest->n_memory; i++)
-                member->memory[i] =
-                        (struct gate_allocation){ guest->memory[i].address, guest->memory[i].size };
+                member->memory[i] = (struct guest_memory){ .address = guest->memory[i].address,
+                                                           .size = guest->memory[i].size,
+                                                           .part = guest->memory[i].part };
         return 0;
 }
 
@@ -117,40 +118,53 @@ static int refuse_list(struct failure *failure, const char *why)
 /* As a gate has to tell them. */
 static bool is_behind(const struct image_member *member, uint64_t address, uint64_t size)
 {
-        const struct gate_allocation *last = member->memory + member->n_memory - 1;
+        const struct guest_memory *last = member->memory + member->n_memory - 1;
 
         return address + size <= INT64_MAX &&
                (member->n_memory == 0 || address >= last->address + last->size);
 }
 
+/* @used: so far, of each device. */
+static int parse_mapping(const struct instance *instance, struct image_member *member,
+                         const json_t *list, uint64_t *used, struct failure *failure)
+{
+        json_int_t address = json_integer_value(json_array_get(list, 0));
+        json_int_t size = json_integer_value(json_array_get(list, 1));
+        json_int_t part = json_integer_value(json_array_get(list, 2));
+        size_t n = json_array_size(list);
+
+        if (n < 2 || n > 3 || address <= 0 || size <= 0 || size % GRANULARITY)
+                return refuse_list(failure, "an allocation is no [address, size]");
+        if (part < 0 || (size_t)part >= instance->n_parts)
+                return refuse_list(failure, "an allocation is on a device that the vGPU has not");
+        if (!is_behind(member, (uint64_t)address, (uint64_t)size))
+                return refuse_list(failure, "allocations overlap, or are in no order");
+        if ((uint64_t)size > instance->frame_buffer - used[part])
+                return failure_set(failure, -ENOSPC, "NoRoom", "load it into a larger one",
+                                   "process %d has more memory than vGPU %s", (int)member->pid,
+                                   instance->name);
+        used[part] += (uint64_t)size;
+        member->memory[member->n_memory++] = (struct guest_memory){ .address = (uint64_t)address,
+                                                                    .size = (uint64_t)size,
+                                                                    .part = (uint32_t)part };
+        member->memory_bytes += (uint64_t)size;
+        return 0;
+}
+
 static int parse_mappings(const struct image_session *session, struct image_member *member,
                           const json_t *list, struct failure *failure)
 {
-        uint64_t left = session->instance->frame_buffer;
+        uint64_t used[INSTANCE_PARTS_MAX] = { 0 };
         size_t n = json_array_size(list);
+        int r = 0;
 
         member->memory = calloc(n + 1, sizeof(*member->memory));
         if (!member->memory)
                 return -ENOMEM;
-        for (size_t i = 0; i < n; i++) {
-                json_t *pair = json_array_get(list, i);
-                json_int_t address = json_integer_value(json_array_get(pair, 0));
-                json_int_t size = json_integer_value(json_array_get(pair, 1));
-
-                if (json_array_size(pair) != 2 || address <= 0 || size <= 0 || size % GRANULARITY)
-                        return refuse_list(failure, "an allocation is no [address, size]");
-                if (!is_behind(member, (uint64_t)address, (uint64_t)size))
-                        return refuse_list(failure, "allocations overlap, or are in no order");
-                if ((uint64_t)size > left)
-                        return failure_set(failure, -ENOSPC, "NoRoom", "load it into a larger one",
-                                           "process %d has more memory than vGPU %s",
-                                           (int)member->pid, session->instance->name);
-                left -= (uint64_t)size;
-                member->memory[member->n_memory++] =
-                        (struct gate_allocation){ (uint64_t)address, (uint64_t)size };
-                member->memory_bytes += (uint64_t)size;
-        }
-        return 0;
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = parse_mapping(session->instance, member, json_array_get(list, i), used,
+                                  failure);
+        return r;
 }
 
 /*
@@ -269,6 +283,7 @@ static int set_memory(struct guest *guest, const struct image_member *member)
         for (size_t i = 0; i < member->n_memory; i++)
                 guest->memory[i] = (struct guest_memory){ .address = member->memory[i].address,
                                                           .size = member->memory[i].size,
+                                                          .part = member->memory[i].part,
                                                           .source = -1,
                                                           .target = -1 };
         guest->n_memory = member->n_memory;
@@ -364,6 +379,7 @@ static int exchange_all(struct image_session *session, struct failure *failure)
         struct instance *instance = session->instance;
         struct store *store = instance->manager->store;
         bool is_new = session->n_members > 0 && session->members[0].is_new;
+        const struct place place = instance_place(instance);
         int r;
 
         if (is_new && guests_count(instance) > 0)
@@ -378,8 +394,7 @@ static int exchange_all(struct image_session *session, struct failure *failure)
         for (size_t i = 0; r == 0 && i < session->n_members; i++)
                 r = exchange_member(session, &session->members[i], failure);
         if (r == 0 && is_new)
-                r = store_set_instance(store, instance->id, STATE_SUSPENDED,
-                                       instance_home(instance)->uuid);
+                r = recovery_put_state(instance, STATE_SUSPENDED, &place);
         if (r == 0 && is_new)
                 r = residency_record_put_left(&instance->residency, store, instance->id, false);
         if (r == 0)

@@ -25,7 +25,7 @@ struct image_member {
         char name[PROCESS_NAME_MAX];
         bool is_new; /* to become a guest, when it is loaded */
         bool is_exchanged;
-        struct gate_allocation *memory;
+        struct guest_memory *memory;
         size_t n_memory;
         uint64_t memory_bytes;
         const struct pool_reservation *borrowed; /* its guest's; only good while it is opened */

@@ -72,6 +72,16 @@ static int describe_extents(struct image_session *session,
         return r;
 }
 
+/* The third number only where it is not on the first device. */
+static json_t *describe_mapping(const struct guest_memory *memory)
+{
+        json_t *list = json_pack("[II]", (json_int_t)memory->address, (json_int_t)memory->size);
+
+        if (memory->part > 0)
+                json_array_append_new(list, json_integer(memory->part));
+        return list;
+}
+
 static json_t *describe_process(struct image_session *session, const struct image_member *member,
                                 const struct pool_reservation *reservation)
 {
@@ -79,9 +89,7 @@ static json_t *describe_process(struct image_session *session, const struct imag
         CLEANUP_JSON json_t *extents = json_array();
 
         for (size_t i = 0; i < member->n_memory; i++)
-                json_array_append_new(mappings,
-                                      json_pack("[II]", (json_int_t)member->memory[i].address,
-                                                (json_int_t)member->memory[i].size));
+                json_array_append_new(mappings, describe_mapping(&member->memory[i]));
         if (describe_extents(session, reservation, extents) < 0)
                 return NULL;
         return json_pack("{si, ss, sO, sO}", "pid", (int)member->pid, "name", member->name,
@@ -202,10 +210,8 @@ int image_open(struct control_pending *pending, struct instance *instance, struc
 {
         bool will_detach = control_call_bool(&pending->call, "detach");
         struct image_session *session = NULL;
-        int r = instance_check_one_device(instance, "be saved or loaded", failure);
+        int r = instance_check_idle(instance, failure);
 
-        if (r == 0)
-                r = instance_check_idle(instance, failure);
         if (r == 0)
                 r = check_off(instance, failure);
         if (r == 0 && will_detach)
@@ -358,10 +364,8 @@ int image_replace(struct control_pending *pending, struct instance *instance,
 {
         const json_t *processes = json_object_get(pending->call.parameters, "processes");
         struct image_session *session = NULL;
-        int r = instance_check_one_device(instance, "be saved or loaded", failure);
+        int r = instance_check_idle(instance, failure);
 
-        if (r == 0)
-                r = instance_check_idle(instance, failure);
         if (r == 0 && !processes)
                 r = check_off(instance, failure);
         if (r == 0)

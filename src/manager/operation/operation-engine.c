@@ -591,8 +591,6 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
         struct operation *operation;
         int r = check_usable(instance, failure);
 
-        if (r == 0 && request->will_detach)
-                r = instance_check_one_device(instance, "be saved or loaded", failure);
         if (r == 0 && kind->guests == GUEST_PRESENT)
                 r = check_present(instance, failure);
         if (r < 0)
