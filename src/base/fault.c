@@ -63,13 +63,13 @@ static void parse_one(const char *text)
 
 static void parse(void)
 {
-        const char *variable = getenv("OPENVGPU_FAULT");
+        const char *variable = secure_getenv("OPENVGPU_FAULT");
         CLEANUP(freep) char *text = variable ? strdup(variable) : NULL;
         char *rest = text;
 
         for (char *one = text ? strsep(&rest, ",") : NULL; one; one = strsep(&rest, ","))
                 parse_one(one);
-        faults.directory = getenv("OPENVGPU_FAULT_DIR");
+        faults.directory = secure_getenv("OPENVGPU_FAULT_DIR");
         faults.parsed = true;
 }
 

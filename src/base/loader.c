@@ -8,7 +8,7 @@
 
 const char *loader_get_driver(void)
 {
-        const char *given = getenv("OPENVGPU_DRIVER");
+        const char *given = secure_getenv("OPENVGPU_DRIVER");
 
         return given && *given ? given : "libcuda.so.1";
 }

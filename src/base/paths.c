@@ -19,9 +19,10 @@ __attribute__((format(printf, 2, 3))) static int put(char *path, const char *for
         return n < 0 || n >= PATHS_MAX ? -ENAMETOOLONG : 0;
 }
 
+/* Not for set-user-id programs, which load the gate and our NVML library in containers. */
 static const char *variable(const char *name)
 {
-        const char *value = getenv(name);
+        const char *value = secure_getenv(name);
 
         return value && *value ? value : NULL;
 }

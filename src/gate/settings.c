@@ -6,9 +6,11 @@
 
 struct settings settings;
 
+/* In a container also set-user-id programs load the gate: no user may have them load or write what he says. */
+
 static void copy(char *to, const char *name)
 {
-        const char *value = getenv(name);
+        const char *value = secure_getenv(name);
 
         /* A path that does not fit names nothing. */
         if (value && strlen(value) < PATHS_MAX)
@@ -17,14 +19,13 @@ static void copy(char *to, const char *name)
 
 static bool is_set(const char *name)
 {
-        const char *value = getenv(name);
+        const char *value = secure_getenv(name);
 
         return value && value[0] == '1';
 }
 
 void settings_read(void)
 {
-
         copy(settings.driver, "OPENVGPU_DRIVER");
         copy(settings.log, "OPENVGPU_GATE_LOG");
         settings.is_native = is_set("OPENVGPU_NATIVE_IPC");
