@@ -66,6 +66,7 @@ USES = {
     "image": {"base", "hash"},
     "lib": {"abi", "base", "image", "record", "wire"},
     "nvml": {"base", "abi", "state", "wire"},
+    "musl": set(),
     "slurm": {"base"},
     "cli": {"base", "cdi", "container", "record"},
     "exporter": {"base", "state"},

@@ -3,6 +3,7 @@
 """Turn the facts about NVML in abi/ into what the build needs.
 
 usage: gen-nvml.py abi/nvml.abi slots|stubs|map     list for C, jump stubs, version script
+       gen-nvml.py abi/nvml.abi names               for C, the functions whose result is a code
        gen-nvml.py abi/nvml-layouts.json layouts    C that fails to compile if src/abi/ differs
        gen-nvml.py abi/nvml-vgpu.codes codes|functions   what may be answered, for the conformance test
 """
@@ -67,6 +68,10 @@ def slots(path):
         yield f"{MACROS[how]}({', '.join(arguments)})"
 
 
+def names(path):
+    yield from (f"NVML_NAME({name})" for name, *_ in read_table(path) if name != "nvmlErrorString")
+
+
 def stubs(path):
     yield STUBS_HEAD
     for index, (name, *_) in enumerate(read_table(path)):
@@ -123,6 +128,6 @@ def layouts(path):
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    emit = {"slots": slots, "stubs": stubs, "map": version_script, "layouts": layouts,
+    emit = {"slots": slots, "names": names, "stubs": stubs, "map": version_script, "layouts": layouts,
             "codes": codes, "functions": functions}[sys.argv[2]]
     print("\n".join(emit(sys.argv[1])))

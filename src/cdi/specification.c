@@ -27,6 +27,19 @@
 #define INSIDE_SIM  "/usr/lib/openvgpu/sim"
 #define INSIDE_HOST "/usr/lib/openvgpu/simulated-host"
 
+/*
+ * Of the private directory, and where they are in a container. glibc loads what ld.so.preload names after
+ * what LD_PRELOAD names; that is the image's, and a variable of ours would take its place. musl does not read that file;
+ * the driver's names are in a folder where musl looks for libraries and glibc by itself does not.
+ */
+static const struct {
+        const char *name, *inside;
+} files[] = {
+        { "container/ld.so.preload", "/etc/ld.so.preload" },
+        { "container/libmusl-cuda.so.1", "/usr/local/lib/libcuda.so.1" },
+        { "container/libmusl-nvidia-ml.so.1", "/usr/local/lib/libnvidia-ml.so.1" },
+};
+
 /* Of the driver, beside its libcuda.so.1: what that or a CUDA program looks for by name. */
 static const char *const driver_files[] = {
         "libcuda.so.1",        "libnvidia-ml.so.1",           "libnvidia-ptxjitcompiler.so.1",
@@ -166,8 +179,21 @@ static int add_simulation(json_t *edits, const struct cdi_host *host)
         return r == 0 ? add_variable(edits, "OPENVGPU_SIM", INSIDE_HOST) : r;
 }
 
+static int add_files(json_t *edits, const char *gate)
+{
+        char private[PATHS_MAX], path[PATHS_MAX];
+        int r = split(private, gate);
+
+        for (size_t i = 0; r == 0 && i < sizeof(files) / sizeof(files[0]); i++) {
+                r = paths_join(path, private, files[i].name);
+                if (r == 0)
+                        r = add_mount(edits, path, files[i].inside, "ro");
+        }
+        return r;
+}
+
 /*
- * An engine lets a variable of CDI take the place of the image's: so LD_LIBRARY_PATH, which images set, is
+ * An engine lets a variable of CDI take the place of the image's: so LD_LIBRARY_PATH and LD_PRELOAD, which images set, are
  * left alone, and our NVML library comes first because it is there before anybody looks for one.
  */
 static int add_common(json_t *edits, const struct cdi_host *host)
@@ -180,8 +206,7 @@ static int add_common(json_t *edits, const struct cdi_host *host)
         if (r == 0)
                 r = add_mount(edits, host->nvml_path, INSIDE_NVML, "ro");
         if (r == 0)
-                r = add_variable(edits, "LD_PRELOAD",
-                                 INSIDE_GATE "/libcuda.so.1:" INSIDE_NVML "/libnvidia-ml.so.1");
+                r = add_files(edits, gate);
         if (r == 0)
                 r = add_variable(edits, "OPENVGPU_RUN", INSIDE_RUN);
         if (r == 0)

@@ -94,7 +94,7 @@ static void open_once(void)
                 log_to_user("cannot open the CUDA driver: %s",
                             is_told ? dlerror()
                                     : "OPENVGPU_DRIVER does not say where it is; start the program "
-                                      "with `vgpu run`");
+                                      "with `vgpu run`, in a container with its variables");
         fill(library, (entry_function)(library ? not_supported : no_driver));
 }
 

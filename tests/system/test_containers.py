@@ -38,9 +38,11 @@ def files_of(program):
 
 def make_root(directory):
     """A root file system with one program; it must be able to run without any other file."""
-    for folder in ("bin", "dev", "etc", "proc", "sys", "tmp", "run/openvgpu", "usr/lib/openvgpu/gate",
+    for folder in ("bin", "dev", "etc", "proc", "sys", "tmp", "run/openvgpu", "usr/lib/openvgpu/gate", "usr/local/lib",
                    "usr/lib/openvgpu/nvml", "usr/lib/openvgpu/sim", "usr/lib/openvgpu/simulated-host"):
         os.makedirs(os.path.join(directory, folder))  # root of a container may not be able to do so
+    for file in ("etc/ld.so.preload", "usr/local/lib/libcuda.so.1", "usr/local/lib/libnvidia-ml.so.1"):
+        pathlib.Path(directory, file).touch()
     program = stage.GUESTS / "guest-train"
     shutil.copy(program, os.path.join(directory, "bin"))
     for path in files_of(program):
@@ -59,9 +61,17 @@ class Podman:
                       "--tmpdir", f"{directory}/tmp", "--storage-driver", "vfs", "--runtime", "runc",
                       "--cgroup-manager", "cgroupfs"]
 
-    def command(self, *options, program=("/bin/guest-train",)):
+    def command(self, *options, program=("/bin/guest-train",), image=None):
+        """In an image; without one, in the root."""
         return [*self.begin, "run", "--rm", "--network", "none", "--ulimit", "nofile=20000:20000",
-                "--ulimit", "nproc=1000:1000", *options, "--rootfs", self.root, *program]
+                "--ulimit", "nproc=1000:1000", *options, *([image] if image else ["--rootfs", self.root]), *program]
+
+    def make_image(self, name, *changes):
+        """Of the root: an image has variables of its own."""
+        tar = subprocess.run(["tar", "-C", self.root, "-c", "."], capture_output=True, check=True).stdout
+        subprocess.run([*self.begin, "import", *(f"--change={change}" for change in changes), "-", name], input=tar,
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=PATIENCE)
+        return name
 
     def problem(self):
         """Why it cannot run the simplest container on this machine; '' if it can."""
@@ -132,10 +142,11 @@ class Engines(case.Case):
             self.skipTest(f"podman cannot run a container here: {problem.splitlines()[-1]}")
         return podman
 
-    def start(self, podman, vgpu, *options):
+    def start(self, podman, vgpu, *options, image=None):
         log = os.path.join(podman.directory, "errors")
         self.pid_file = os.path.join(podman.directory, "pid")
-        command = podman.command("--pidfile", self.pid_file, "--device", f"openvgpu.org/vgpu={vgpu}", *options)
+        command = podman.command("--pidfile", self.pid_file, "--device", f"openvgpu.org/vgpu={vgpu}", *options,
+                                 image=image)
         guest = Guest(command, self.host.environment(), log)
         self.host.guests.append(guest)
         return guest.wait_ready()
@@ -294,6 +305,56 @@ class Containers(Engines):
             pages = {line.split()[4] for line in maps if "memfd:" in line and "page" in line}
         self.assertEqual(len(pages), 1, pages)
 
+    def test_an_image_keeps_the_library_that_it_preloads(self):
+        podman = self.get_podman()
+        libm = next(path for path in files_of(stage.SYSTEM_PYTHON) if path.endswith("/libm.so.6"))
+        shutil.copy(libm, os.path.join(podman.root, "tmp", "mine.so"))
+        image = podman.make_image("preloads", "ENV LD_PRELOAD=/tmp/mine.so")
+        name = self.host.create(f"kept-{os.getpid()}")
+        guest = self.start(podman, name, image=image)
+        (process,) = self.host.get(name)["processes"]
+        with open(f"/proc/{process['pid']}/maps") as maps:
+            loaded = {line.split()[-1] for line in maps if "/" in line}
+        self.assertLessEqual({"/tmp/mine.so", "/usr/lib/openvgpu/gate/libcuda.so.1",
+                              "/usr/lib/openvgpu/nvml/libnvidia-ml.so.1"}, loaded)
+        self.assertNotIn("/usr/local/lib/libcuda.so.1", loaded)  # it is for musl
+        self.host.vgpu("suspend", name)
+        self.host.vgpu("resume", name)
+        self.wait_steps(guest)
+        os.kill(process["pid"], signal.SIGKILL)
+        guest.join()
+
+    def test_no_user_has_a_program_of_another_user_load_what_he_names(self):
+        """The gate is also in set-user-id programs, which must not believe the environment."""
+        podman = self.get_podman()
+        for program in ("/usr/bin/env", stage.GUESTS / "guest-train"):
+            copy = os.path.join(podman.root, "bin", f"other-{os.path.basename(program)}")
+            shutil.copy(program, copy)
+            os.chmod(copy, 0o4755 if "guest" in copy else 0o755)
+        name = self.host.create(f"strange-{os.getpid()}")
+        done = subprocess.run(
+            podman.command("--device", f"openvgpu.org/vgpu={name}", "--user", "1000:1000",
+                           program=["/bin/other-env", "OPENVGPU_DRIVER=/tmp/evil", "OPENVGPU_GATE_LOG=/tmp/gate.log",
+                                    "/bin/other-guest-train"]),
+            text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE)
+        self.assertIn("OPENVGPU_DRIVER does not say where it is", done.stderr)
+        self.assertFalse(os.path.exists(os.path.join(podman.root, "tmp", "gate.log")))
+
+    def test_a_program_of_musl_is_told_why_it_has_no_gpu(self):
+        podman = self.get_podman()
+        program, loader = stage.GUESTS / "guest-musl", "/lib/ld-musl-x86_64.so.1"
+        if not program.exists() or not os.path.exists(loader):
+            self.skipTest("needs a compiler for musl: apt-get install musl-tools")
+        shutil.copy(program, os.path.join(podman.root, "bin"))
+        os.makedirs(os.path.join(podman.root, "lib"), exist_ok=True)
+        shutil.copy(loader, os.path.join(podman.root, "lib"))
+        name = self.host.create(f"musl-{os.getpid()}")
+        done = subprocess.run(podman.command("--device", f"openvgpu.org/vgpu={name}", program=["/bin/guest-musl"]),
+                              text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE)
+        self.assertEqual(done.stdout, "cuInit 100\nnvmlInitWithFlags 9\nvGPUs need glibc\n", done.stderr)
+        self.assertEqual(done.stderr.count("linked with musl, and vGPUs need a glibc (2.17 or newer)"), 2, done.stderr)
+        self.assertEqual(done.returncode, 0)
+
     def test_a_container_may_have_users_of_its_own(self):
         podman = self.get_podman()
         name = self.host.create(f"mapped-{os.getpid()}")
@@ -318,6 +379,9 @@ class Orders(Engines):
         specification = self.specification()
         edits = [specification["containerEdits"], self.device(device)["containerEdits"]]
         set_ = dict(entry.split("=", 1) for edit in edits for entry in edit["env"])
+        (preload,) = [mount["hostPath"] for edit in edits for mount in edit["mounts"]
+                      if mount["containerPath"] == "/etc/ld.so.preload"]
+        set_["LD_PRELOAD"] = ":".join(pathlib.Path(preload).read_text().split())
         for edit in edits:
             for mount in edit["mounts"]:
                 set_ = {name: re.sub(rf"(^|:){re.escape(mount['containerPath'])}(?=[/:]|$)",
