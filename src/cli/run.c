@@ -11,6 +11,7 @@
 
 #include "cli/arguments.h"
 #include "cli/instance.h"
+#include "cli/interpreter.h"
 #include "cli/say.h"
 
 DEFINE_CLEANUP(char **, vgpu_guest_environment_free);
@@ -80,6 +81,11 @@ static int run_program(const struct arguments *arguments, struct vgpu_client *cl
         int r;
 
         r = check(arguments);
+        if (r == 0 && interpreter_is_musl(arguments->words[0]))
+                r = say_failure(arguments, EXIT_CODE_CANNOT_EXECUTE, "CannotExecute",
+                                "take one that is built for glibc",
+                                "'%s' is linked with musl, and vGPUs need a glibc (2.17 or newer)",
+                                arguments->words[0]);
         if (r == 0 && !name)
                 r = create(arguments, client, &transient);
         if (r != 0)
@@ -117,8 +123,8 @@ const struct command command_run = {
                 "resumed.\n"
                 "\n"
                 "The exit status is that of the program; 127 if the program was not found, 126 if it\n"
-                "could not be executed. A program that is set-user-id or linked statically runs\n"
-                "outside of the vGPU.\n",
+                "could not be executed, also because it is linked with musl. A program that is\n"
+                "set-user-id or linked statically runs outside of the vGPU.\n",
         .examples = "vgpu run --vgpu train -- python3 infer.py\n"
                     "vgpu run --fb 20G -- python3 infer.py\n",
         .options = options,

@@ -15,6 +15,7 @@ from host import Host
 from wait import PATIENCE, until
 
 FAILED, USAGE, NOT_FOUND, TIMED_OUT, NO_MANAGER, PERMISSION, WRONG_STATE = 1, 2, 3, 4, 5, 6, 7
+CANNOT_EXECUTE = 126
 
 BAD_SIZES = ["", "abc", "-1", "-5G", "0", "1X", "1.5.2G", "G", "1 2G", "inf", "nan", "0x10", "1e9",
              "99999999999999999999", "9999999999T", "1G\n", "1Gx"]
@@ -117,6 +118,17 @@ class BadInput(case.Case):
     def test_a_refused_command_says_why_and_changes_nothing(self):
         for arguments, code, word in REFUSED:
             self.refuse(arguments, code, word)
+
+    def test_a_program_of_musl_is_refused(self):
+        program = stage.GUESTS / "guest-musl"
+        if not program.exists():
+            self.skipTest("needs a compiler for musl: apt-get install musl-tools")
+        path = {**self.host.environment(), "PATH": f"/nonexistent:{program.parent}"}
+        for words, environment in (([program], None), (["guest-musl"], path)):
+            done = subprocess.run([stage.VGPU, "run", "--vgpu", "idle", "--", *words], text=True, capture_output=True,
+                                  env=environment or self.host.environment(), timeout=PATIENCE)
+            self.assertEqual(done.returncode, CANNOT_EXECUTE, done.stderr)
+            self.assertIn("is linked with musl", done.stderr)
 
     def test_what_is_not_a_size_is_refused(self):
         for size in BAD_SIZES:
