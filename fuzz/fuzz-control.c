@@ -22,7 +22,7 @@ static void use(const struct control_call *call)
         const char *name = control_call_text(call, "name");
         double seconds = control_call_seconds(call, "timeout", 1);
 
-        assert(name && strlen(name) <= 256);
+        assert(name && strlen(name) <= 512);
         assert(seconds > 0 && seconds <= 86400);
         assert(control_call_size(call, "frame_buffer") <= INT64_MAX);
         (void)control_call_bool(call, "transient");

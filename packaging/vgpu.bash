@@ -42,7 +42,7 @@ _vgpu_options() {
         licence | sessions | capabilities) echo --device ;;
         checkpoint) echo --timeout --gpu --tree --careful --force --for --storage ;;
         "checkpoint dump") echo --leave-running --cut-pipes --compress --parent --timeout --criu ;;
-        "checkpoint load") echo --vgpu --criu ;;
+        "checkpoint load") echo --vgpu --device --criu ;;
         simulate) echo --list ;;
         esac
         echo --json --help

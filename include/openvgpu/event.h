@@ -27,7 +27,7 @@ struct vgpu_event {
         const char *vgpu_uuid;
         uint32_t owner;      /* user id */
         const char *event;   /* "created", "process-began", ...; there may be new ones */
-        uint32_t device;     /* index, after the event */
+        uint32_t device;     /* index, after the event; of a vGPU of several, the first */
         int32_t pid;         /* of the process that it is about; 0: it is about no process */
         uint64_t bytes;      /* that were moved, or set aside */
         double seconds;      /* that it took */
@@ -37,6 +37,8 @@ struct vgpu_event {
         double drain_seconds;
         double copy_seconds;
         double context_seconds;
+        const char
+                *devices; /* indices of all, after the event, as its programs count them: "0,1" */
 };
 
 struct vgpu_event_list {

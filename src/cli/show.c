@@ -12,6 +12,7 @@
 #include "cli/duration.h"
 #include "cli/facts.h"
 #include "cli/host.h"
+#include "cli/usage.h"
 #include "record/records.h"
 
 /* When it leaves its device by itself, how it waits for room, and what that came to. */
@@ -72,7 +73,7 @@ static void add_parts(struct facts *facts, const struct vgpu_instance *record)
 /* What vgpud says; it may not be there. */
 static void add_record(struct facts *facts, const struct vgpu_instance *record)
 {
-        char used[SIZE_TEXT_MAX], quota[SIZE_TEXT_MAX];
+        char used[SIZE_TEXT_MAX], quota[SIZE_TEXT_MAX], owner[USAGE_USER_MAX];
         const char *state = vgpu_instance_state_get_name(record->state);
 
         facts_add(facts, "name", "name", json_string(record->name), "%s", record->name);
@@ -87,7 +88,8 @@ static void add_record(struct facts *facts, const struct vgpu_instance *record)
                           json_integer((json_int_t)record->kernel_limit), "%s, contexts included",
                           size_format(quota, record->kernel_limit));
         add_parts(facts, record);
-        facts_add(facts, "owner", "owner", json_integer(record->owner), "user %u", record->owner);
+        facts_add(facts, "owner", "owner", json_integer(record->owner), "%s",
+                  usage_format_user(owner, record->owner));
         if (record->pool_group[0])
                 facts_add(facts, "pool_group", "pool group", json_string(record->pool_group), "%s",
                           record->pool_group);

@@ -23,10 +23,10 @@ static void choose_driver(const char *age)
 }
 
 /* The vGPU that NVML knows as 11, as vgpud tells of it. */
-#define TRAIN_11(state)                                                                       \
-        "{'id':11,'name':'train','uuid':'e5c1b1a0-0000-4000-8000-000000000000','device':0,"   \
-        "'device_uuid':'GPU-aaaa','state':'" state "','frame_buffer':42949672960,"            \
-        "'frame_buffer_used':6442450944,'transient':false,'owner':1000,'created':1764000000," \
+#define TRAIN_11(state)                                                                             \
+        "{'id':11,'name':'train','uuid':'e5c1b1a0-0000-4000-8000-000000000000','device':0,"         \
+        "'device_uuid':'GPU-aaaa','state':'" state "','frame_buffer':42949672960,"                  \
+        "'frame_buffer_used':6442450944,'transient':false,'owner':3999999999,'created':1764000000," \
         "'processes':[]}"
 
 static void test_a_running_vgpud_gives_the_names(void **state)
@@ -53,7 +53,7 @@ static void test_a_running_vgpud_gives_the_names(void **state)
                             "  name                  train\n"
                             "  state                 running\n"
                             "  quota                 40 GiB, of which 6 GiB is used\n"
-                            "  owner                 user 1000\n"
+                            "  owner                 3999999999\n"
                             "  id                    11\n",
                             160);
 }
@@ -71,7 +71,7 @@ static void test_a_suspended_vgpu_is_on_no_device(void **state)
                        "  name                  train\n"
                        "  state                 suspended\n"
                        "  quota                 40 GiB, of which 6 GiB is used\n"
-                       "  owner                 user 1000\n"
+                       "  owner                 3999999999\n"
                        "  id                    11\n"
                        "  UUID                  e5c1b1a0-0000-4000-8000-000000000000\n"
                        "  device                none: the other facts exist only on a device\n",

@@ -6,11 +6,15 @@
 #include <string.h>
 #include <time.h>
 
+#include <openvgpu/device.h>
+
 #include "base/size.h"
 #include "base/text.h"
 #include "cli/document.h"
 #include "cli/say.h"
 #include "cli/table.h"
+
+DEFINE_CLEANUP(struct vgpu_device_list *, vgpu_device_list_free);
 
 /* What the table and the CSV have in common: which columns come first depends on the group. */
 static const struct group {
@@ -35,7 +39,7 @@ static const struct group {
           "pid,name,started,ended,vgpu,vgpu_uuid,tenant,user" },
         { "device",
           VGPU_USAGE_BY_DEVICE,
-          { { "DEVICE", false }, { "UUID", false } },
+          { { "GPU", true }, { "DEVICE", false }, { "UUID", false } },
           "device_name,device_uuid" },
         { "job",
           VGPU_USAGE_BY_JOB,
@@ -47,7 +51,11 @@ static const struct group {
           "container_name,container,tenant,user,memory_peak" },
         { "part",
           VGPU_USAGE_BY_PART,
-          { { "VGPU", false }, { "TENANT", false }, { "DEVICE", false }, { "UUID", false } },
+          { { "VGPU", false },
+            { "TENANT", false },
+            { "GPU", true },
+            { "DEVICE", false },
+            { "UUID", false } },
           "vgpu,vgpu_uuid,tenant,user,device_name,device_uuid" },
 };
 
@@ -106,16 +114,32 @@ static void add_container(struct table *table, const struct vgpu_usage_row *row)
         table_add(table, "%s", size_format(size, row->memory_peak));
 }
 
+/* @devices: that are there now, or NULL. One that is gone has no index. */
+static void add_device(struct table *table, const struct vgpu_device_list *devices,
+                       const struct vgpu_usage_row *row)
+{
+        const struct vgpu_device *found = NULL;
+
+        for (size_t i = 0; devices && i < devices->n_devices; i++)
+                if (strcmp(devices->devices[i]->uuid, row->device_uuid) == 0)
+                        found = devices->devices[i];
+        if (found)
+                table_add(table, "%u", found->index);
+        else
+                table_add(table, "-");
+        table_add(table, "%s", row->device_name);
+        table_add(table, "%s", row->device_uuid);
+}
+
 static void add_row(struct table *table, const struct group *group,
-                    const struct vgpu_usage_row *row)
+                    const struct vgpu_device_list *devices, const struct vgpu_usage_row *row)
 {
         char user[USAGE_USER_MAX];
 
         if (group->group == VGPU_USAGE_BY_PROCESS) {
                 add_process(table, row);
         } else if (group->group == VGPU_USAGE_BY_DEVICE) {
-                table_add(table, "%s", row->device_name);
-                table_add(table, "%s", row->device_uuid);
+                add_device(table, devices, row);
         } else if (group->group == VGPU_USAGE_BY_JOB) {
                 add_job(table, row);
         } else if (group->group == VGPU_USAGE_BY_CONTAINER) {
@@ -124,10 +148,8 @@ static void add_row(struct table *table, const struct group *group,
                 if (group->group != VGPU_USAGE_BY_TENANT)
                         table_add(table, "%s", row->vgpu);
                 table_add(table, "%s", usage_format_user(user, row->tenant));
-                if (group->group == VGPU_USAGE_BY_PART) {
-                        table_add(table, "%s", row->device_name);
-                        table_add(table, "%s", row->device_uuid);
-                }
+                if (group->group == VGPU_USAGE_BY_PART)
+                        add_device(table, devices, row);
         }
         add_sums(table, row);
 }
@@ -150,7 +172,8 @@ static void add_total(struct table *table, const struct group *group,
         add_sums(table, &total);
 }
 
-static int print_table(const struct group *group, const struct vgpu_usage_list *list)
+static int print_table(const struct group *group, const struct vgpu_usage_list *list,
+                       const struct vgpu_device_list *devices)
 {
         struct column columns[sizeof(group->columns) / sizeof(group->columns[0]) + 8];
         size_t n = count_columns(group->columns);
@@ -160,7 +183,7 @@ static int print_table(const struct group *group, const struct vgpu_usage_list *
         memcpy(columns + n, sums, sizeof(sums));
         table_init(&table, columns);
         for (size_t i = 0; i < list->n_rows; i++)
-                add_row(&table, group, list->rows[i]);
+                add_row(&table, group, devices, list->rows[i]);
         if (list->n_rows > 1)
                 add_total(&table, group, list);
         return table_print(&table);
@@ -286,6 +309,7 @@ static int run_usage(const struct arguments *arguments, struct vgpu_client *clie
 {
         struct vgpu_usage_options options = VGPU_USAGE_OPTIONS_INIT;
         CLEANUP(vgpu_usage_list_freep) struct vgpu_usage_list *list = NULL;
+        CLEANUP(vgpu_device_list_freep) struct vgpu_device_list *devices = NULL;
         const struct group *group;
         int r;
 
@@ -294,11 +318,13 @@ static int run_usage(const struct arguments *arguments, struct vgpu_client *clie
                 return r;
         if (vgpu_usage_lookup(client, &options, &list) < 0)
                 return say_error(arguments, client);
+        if (options.group == VGPU_USAGE_BY_DEVICE || options.group == VGPU_USAGE_BY_PART)
+                (void)vgpu_device_lookup_all(client, &devices); /* only for their indices */
         if (arguments->is_json)
                 return document_print(arguments, usage_document_rows(list, options.group));
         if (arguments_get(arguments, "csv"))
                 print_csv(group, list);
-        else if (print_table(group, list) < 0)
+        else if (print_table(group, list, devices) < 0)
                 return say_failure(arguments, EXIT_CODE_FAILED, "OutOfMemory", "", "out of memory");
         return 0;
 }

@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 /* No text that a client gives may be longer; names are far shorter. */
-#define TEXT_MAX 256
+#define TEXT_MAX  512 /* the UUIDs of eight devices, for example */
+#define WORDS_MAX 64
 
 void control_buffer_deinit(struct control_buffer *buffer)
 {
@@ -123,12 +125,26 @@ void control_call_deinit(struct control_call *call)
         *call = (struct control_call){ 0 };
 }
 
+/* "pool_group" as people say it. */
+static const char *in_words(char ret_words[WORDS_MAX], const char *name)
+{
+        snprintf(ret_words, WORDS_MAX, "%s", name);
+        for (char *c = ret_words; *c; c++)
+                if (*c == '_')
+                        *c = ' ';
+        return ret_words;
+}
+
 static int check_text(const char *name, const json_t *value, struct failure *failure)
 {
+        char words[WORDS_MAX];
+
         if (!json_is_string(value))
                 return failure_parameter(failure, name, "", "%s must be a string", name);
         if (json_string_length(value) > TEXT_MAX)
-                return failure_parameter(failure, name, "", "%s is too long", name);
+                return failure_parameter(failure, name, "write it shorter",
+                                         "the %s is longer than %d characters",
+                                         in_words(words, name), TEXT_MAX);
         return 0;
 }
 

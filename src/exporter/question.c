@@ -70,7 +70,7 @@ static bool is_device(const char *text)
 {
         size_t n = strlen(text);
 
-        return n > 0 && n < QUESTION_NAME_MAX &&
+        return n > 0 && n < QUESTION_DEVICE_MAX &&
                strspn(text, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-,") ==
                        n;
 }

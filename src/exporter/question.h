@@ -8,8 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define QUESTION_NAME_MAX 64
-#define QUESTION_BODY_MAX 1024
+#define QUESTION_NAME_MAX   64
+#define QUESTION_DEVICE_MAX 384 /* the UUIDs of as many as a vGPU may have */
+#define QUESTION_BODY_MAX   1024
 
 enum question_kind {
         QUESTION_VGPU, /* one vGPU: its processes; with the token its day and what happened to it */
@@ -23,9 +24,9 @@ struct question {
         enum question_kind kind;
         bool has_token; /* whoever asks has shown it */
         bool is_csv;
-        double since, until;            /* of a month, since the epoch */
-        char vgpu[QUESTION_NAME_MAX];   /* UUID */
-        char device[QUESTION_NAME_MAX]; /* index or UUID; "": none was named */
+        double since, until;              /* of a month, since the epoch */
+        char vgpu[QUESTION_NAME_MAX];     /* UUID */
+        char device[QUESTION_DEVICE_MAX]; /* indices or UUIDs, with commas; "": none was named */
         enum question_action action;
         uint32_t percent;
 };

@@ -63,6 +63,11 @@ static void test_actions(void **state)
         assert_null(parse(&question,
                           "{\"action\":\"migrate\",\"vgpu\":\"" UUID "\",\"device\":\"2,3\"}"));
         assert_string_equal(question.device, "2,3");
+        assert_null(parse(&question,
+                          "{\"action\":\"migrate\",\"vgpu\":\"" UUID "\",\"device\":\"GPU-" UUID
+                          ",GPU-" UUID ",GPU-" UUID ",GPU-" UUID ",GPU-" UUID ",GPU-" UUID
+                          ",GPU-" UUID ",GPU-" UUID "\"}"));
+        assert_int_equal(strlen(question.device), 8 * 41 - 1);
         assert_null(
                 parse(&question, "{\"action\":\"share\",\"vgpu\":\"" UUID "\",\"percent\":40}"));
         assert_int_equal(question.percent, 40);

@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "image/manifest.h"
+struct image_manifest;
 
 #define MANIFEST_CHECKSUM_MAX 16
 

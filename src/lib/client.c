@@ -102,11 +102,27 @@ int client_add(struct vgpu_client *client, json_t *parameters, const char *key, 
                                                                : 0;
 }
 
+/* "pool_group" as people say it. */
+static int refuse_empty(struct vgpu_client *client, const char *key)
+{
+        char words[64];
+        int r;
+
+        (void)snprintf(words, sizeof(words), "%s", key);
+        for (char *c = words; *c; c++)
+                if (*c == '_')
+                        *c = ' ';
+        r = error_set_parameter(&client->error, key, "the %s is empty", words);
+        (void)snprintf(client->error.hint, sizeof(client->error.hint),
+                       "leave it out, or write what it is to be");
+        return r;
+}
+
 int client_add_text(struct vgpu_client *client, json_t *parameters, const char *key,
                     const char *text)
 {
         if (!text || *text == '\0')
-                return error_set_parameter(&client->error, key, "the %s is empty", key);
+                return refuse_empty(client, key);
         if (json_object_set_new(parameters, key, json_string(text)) < 0)
                 return error_set_parameter(&client->error, key, "the %s '%s' is not UTF-8", key,
                                            text);

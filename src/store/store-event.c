@@ -25,17 +25,26 @@ static int insert_event(struct store *store, const struct store_event *event)
                    (int64_t)event->bytes, (int64_t)event->duration_ms, event->text);
 }
 
-/* Few events have parts. */
+static int insert_parts(struct store *store, int64_t id, const struct store_event *event)
+{
+        return RUN(store,
+                   "INSERT INTO event_part (event, drain_ms, copy_ms, context_ms) VALUES (?,?,?,?)",
+                   "iiii", id, (int64_t)event->drain_ms, (int64_t)event->copy_ms,
+                   (int64_t)event->context_ms);
+}
+
+/* Few events have parts, and few are of a vGPU of several devices. */
 static int insert(struct store *store, const struct store_event *event)
 {
         int r = insert_event(store, event);
+        int64_t id = (int64_t)sqlite3_last_insert_rowid(store->database.handle);
 
-        if (r < 0 || (event->drain_ms == 0 && event->copy_ms == 0 && event->context_ms == 0))
-                return r;
-        return RUN(store,
-                   "INSERT INTO event_part (event, drain_ms, copy_ms, context_ms) VALUES (?,?,?,?)",
-                   "iiii", (int64_t)sqlite3_last_insert_rowid(store->database.handle),
-                   (int64_t)event->drain_ms, (int64_t)event->copy_ms, (int64_t)event->context_ms);
+        if (r == 0 && (event->drain_ms > 0 || event->copy_ms > 0 || event->context_ms > 0))
+                r = insert_parts(store, id, event);
+        if (r == 0 && event->devices[0])
+                r = RUN(store, "INSERT INTO event_place (event, devices) VALUES (?,?)", "is", id,
+                        event->devices);
+        return r;
 }
 
 static int count(struct store *store, uid_t owner, size_t n)
@@ -194,12 +203,14 @@ static void decode(struct store_event *event, sqlite3_stmt *row)
         database_get_text(row, 4, event->name, sizeof(event->name));
         database_get_text(row, 5, event->word, sizeof(event->word));
         database_get_text(row, 10, event->text, sizeof(event->text));
+        database_get_text(row, 14, event->devices, sizeof(event->devices));
 }
 
 #define SELECT                                                                          \
         "SELECT id, time_ms, owner, uuid, name, word, device, pid, bytes, duration_ms," \
-        " text, drain_ms, copy_ms, context_ms"                                          \
-        " FROM event LEFT JOIN event_part ON event_part.event = event.id WHERE "
+        " text, drain_ms, copy_ms, context_ms, devices"                                 \
+        " FROM event LEFT JOIN event_part ON event_part.event = event.id"               \
+        " LEFT JOIN event_place ON event_place.event = event.id WHERE "
 #define REST "id > ?1 AND time_ms >= ?2 ORDER BY id LIMIT ?3"
 
 /* Each way has an index of its own. */

@@ -11,9 +11,10 @@
 
 #include "store/store.h"
 
-#define STORE_EVENTS_MAX       2048
-#define STORE_EVENT_OWNERS_MAX 128 /* of the owners, those to whose vGPUs something happened last */
-#define STORE_EVENT_TEXT_MAX   320
+#define STORE_EVENTS_MAX        2048
+#define STORE_EVENT_OWNERS_MAX  128 /* of the owners, those to whose vGPUs something happened last */
+#define STORE_EVENT_TEXT_MAX    320
+#define STORE_EVENT_DEVICES_MAX 96
 
 struct store_event {
         uint64_t id;      /* rises; never used again */
@@ -23,7 +24,9 @@ struct store_event {
         char name[STORE_NAME_MAX]; /* that the vGPU had then */
         char word[STORE_WORD_MAX]; /* what it was, for programs */
         uint32_t device;           /* index, when it was over */
-        pid_t pid;                 /* 0: it was about no process */
+        char devices
+                [STORE_EVENT_DEVICES_MAX]; /* of a vGPU of several, all of them: "0,1"; "": the one */
+        pid_t pid;                         /* 0: it was about no process */
         uint64_t bytes, duration_ms;
         uint64_t drain_ms, copy_ms,
                 context_ms;              /* parts of the duration; the last two at the same time */

@@ -77,6 +77,8 @@ static const char later_tables[] =
         "CREATE TABLE IF NOT EXISTS event_part (event INTEGER PRIMARY KEY REFERENCES event"
         "  ON DELETE CASCADE, drain_ms INTEGER NOT NULL, copy_ms INTEGER NOT NULL,"
         "  context_ms INTEGER NOT NULL);"
+        "CREATE TABLE IF NOT EXISTS event_place (event INTEGER PRIMARY KEY REFERENCES event"
+        "  ON DELETE CASCADE, devices TEXT NOT NULL);"
         "CREATE INDEX IF NOT EXISTS event_by_owner ON event (owner);"
         "CREATE INDEX IF NOT EXISTS event_by_uuid ON event (uuid);"
         "CREATE INDEX IF NOT EXISTS event_by_name ON event (name);"

@@ -3,6 +3,7 @@
 """vGPUs of several devices: placement, what their programs see, the quota on each, what is refused."""
 import json
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -103,6 +104,40 @@ class Making(Case):
         self.assertIn("128 MiB on each", self.host.vgpu("resize", "job", "--fb", "128M").output)
         self.assertEqual(self.host.device(1)["memory_promised"], 128 * MIB)
 
+
+    def test_events_name_all_devices_that_they_are_about(self):
+        self.make("job", "2,0")
+        self.make("one", "1")
+        self.host.vgpu("migrate", "job", "--device", "0,1")
+        said = {(event["vgpu"], event["event"]): (event["device"], event["devices"])
+                for event in self.host.vgpu("logs", "--json").json["events"]}
+        self.assertEqual(said["job", "created"], (2, "2,0"))
+        self.assertEqual(said["job", "migrated"], (0, "0,1"))
+        self.assertEqual(said["one", "created"], (1, "1"))
+
+    def test_usage_names_devices_by_their_index(self):
+        self.make("job", "2,0")
+        guest = self.guest("job")
+        self.assertEqual(self.tell(guest, "hold 0 8M"), "held")
+        for by in ("part", "device"):
+            table = self.host.vgpu("usage", "--by", by).output
+            for index in (0, 2):
+                self.assertRegex(table, rf" {index}  \S.* +{self.host.device(index)['uuid']} ")
+        self.end(guest)
+
+    def test_the_owner_is_shown_by_name(self):
+        self.make("job", "0,1")
+        self.assertRegex(self.host.vgpu("show", "job").output, rf"owner +{pwd.getpwuid(os.geteuid()).pw_name}\n")
+
+    def test_a_list_may_be_as_long_as_all_uuids_are(self):
+        uuids = [self.host.device(index)["uuid"] for index in (2, 0, 1)]
+        self.assertEqual([part["device"] for part in self.make("job", ",".join(uuids))["parts"]], [2, 0, 1])
+        for option, words in ((("--device", ",".join(uuids * 5)), "the device is longer than 512 characters"),
+                              (("--device", ""), "the device is empty"), (("--pool-group", ""), "the pool group is empty"),
+                              (("--pool-group", "x" * 600), "the pool group is longer than 512 characters")):
+            said = self.refused("create", "more", "--fb", "64M", *option)
+            self.assertIn(words, said)
+            self.assertRegex(said, "leave it out|write it shorter")
 
     def test_a_file_declares_it(self):
         path = os.path.join(self.host.directory, "declared.conf")

@@ -54,6 +54,8 @@ note(struct history *history, const struct instance *instance, const char *word,
      struct store_event *spare, const char *text, ...)
 {
         struct store_event *event = make_room(history);
+        const struct place place = instance_place(instance);
+        char devices[PLACE_TEXT_MAX];
         va_list args;
 
         if (event)
@@ -65,6 +67,9 @@ note(struct history *history, const struct instance *instance, const char *word,
                 .owner = instance->owner,
                 .device = instance_home(instance)->index,
         };
+        if (instance->n_parts > 1)
+                (void)snprintf(event->devices, sizeof(event->devices), "%s",
+                               place_describe(&place, devices));
         (void)snprintf(event->uuid, sizeof(event->uuid), "%s", instance->uuid);
         (void)snprintf(event->name, sizeof(event->name), "%s", instance->name);
         (void)snprintf(event->word, sizeof(event->word), "%s", word);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "manager/methods/methods-history.h"
 
+#include <stdio.h>
+
 #include <openvgpu/event.h>
 
 #include "manager/history/history.h"
@@ -22,9 +24,11 @@ static int write_event(const struct store_event *event, void *userdata)
         struct listing *listing = userdata;
         struct writer *writer = &listing->writer;
         struct vgpu_event record;
+        char device[16];
 
         if (listing->n++ == PAGE_MAX)
                 return 0;
+        snprintf(device, sizeof(device), "%u", event->device);
         record = (struct vgpu_event){
                 .id = event->id,
                 .time = (double)event->time_ms / 1e3,
@@ -40,6 +44,7 @@ static int write_event(const struct store_event *event, void *userdata)
                 .drain_seconds = (double)event->drain_ms / 1e3,
                 .copy_seconds = (double)event->copy_ms / 1e3,
                 .context_seconds = (double)event->context_ms / 1e3,
+                .devices = event->devices[0] ? event->devices : device,
         };
         writer_begin_object(writer, NULL);
         record_write(&record_event, &record, writer);
