@@ -195,32 +195,66 @@ class Kernel(Case):
             return not group.exists()
         until(is_gone, "the group to be empty")
 
-    def test_a_container_stays_in_its_group_which_is_limited(self):
-        self.create()
+    def container(self):
+        """The control groups of one, as an engine makes them: what is in the second one is limited through the first."""
         group = self.parent / f"libpod-{os.getpid():064x}.scope"
         below = group / "container"
         for folder in (group, below):
             folder.mkdir()
             self.addCleanup(self.remove, folder)
-        environment = dict(os.environ, **self.host.call("PrepareRun", name="train")["environment"])
+        return group, below
 
-        def inside(folder):
-            return "sh", "-c", f'echo $$ >{folder}/cgroup.procs && exec "$@"', "sh"
+    @staticmethod
+    def inside(folder):
+        return "sh", "-c", f'echo $$ >{folder}/cgroup.procs && exec "$@"', "sh"
 
-        guest = Guest([*inside(below), os.environ["TEST_GUESTS"] + "/guest-train", "--log",
-                       self.host.root / "train", "--size", "16M"], environment, self.host.root / "train")
+    def contained(self, folder, name):
+        environment = dict(os.environ, **self.host.call("PrepareRun", name=name)["environment"])
+        guest = Guest([*self.inside(folder), os.environ["TEST_GUESTS"] + "/guest-train", "--log",
+                       self.host.root / name, "--size", "16M"], environment, self.host.root / name)
         self.host.guests.append(guest)
         guest.wait_ready()
-        until(lambda: self.host.vgpu("train")["processes"], "it to join")
-        self.assertIn(group.name, pathlib.Path(f"/proc/{guest.pid}/cgroup").read_text())
+        until(lambda: self.host.vgpu(name)["processes"], "it to join")
+        return guest
+
+    def take_inside(self, folder):
         other = subprocess.Popen(
-            [*inside(group), "env", "-u", "LD_PRELOAD", sys.executable, "-c", TAKE, os.environ["TEST_SIM"]],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+            [*self.inside(folder), sys.executable, "-c", TAKE, os.environ["TEST_SIM"]],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=dict(os.environ, OPENVGPU_SIM=str(self.host.run / "sim")))
         self.programs.append(other)
-        mib, code = map(int, other.stdout.readline().split())
+        return tuple(map(int, other.stdout.readline().split()))
+
+    def test_a_container_stays_in_its_group_which_is_limited(self):
+        self.create()
+        group, below = self.container()
+        guest = self.contained(below, "train")
+        self.assertIn(group.name, pathlib.Path(f"/proc/{guest.pid}/cgroup").read_text())
+        mib, code = self.take_inside(group)
         self.assertEqual(code, OUT_OF_MEMORY)
         self.assertLessEqual(mib * MIB, limit(128 * MIB, 1))
         guest.kill()
+        self.remove_vgpu()
+        self.host.stop_manager()
+
+    def test_a_container_with_two_vgpus_has_the_limits_of_both(self):
+        for name in ("train", "other"):
+            self.create(name)
+        group, below = self.container()
+        guests = [self.contained(below, name) for name in ("train", "other")]
+        mib, code = self.take_inside(group)
+        self.assertEqual(code, OUT_OF_MEMORY)
+        together = 2 * limit(128 * MIB, 1) - 2 * (16 * MIB + CONTEXT)  # less what the two have
+        self.assertLessEqual(mib * MIB, together)
+        self.assertGreaterEqual(mib * MIB, together - CONTEXT - 16 * MIB)
+        self.end_programs()
+        guests[1].kill()
+        until(lambda: not self.host.vgpu("other")["processes"], "vgpud to see its end")
+        self.host.call("RemoveVgpu", name="other")
+        mib, code = self.take_inside(group)
+        self.assertEqual(code, OUT_OF_MEMORY)
+        self.assertLessEqual(mib * MIB, limit(128 * MIB, 1) - 16 * MIB - CONTEXT)
+        guests[0].kill()
         self.remove_vgpu()
         self.host.stop_manager()
 
@@ -228,7 +262,7 @@ class Kernel(Case):
 class Driver(unittest.TestCase):
     """A real device: NVIDIA's NVML is asked, here one that notes what it is asked."""
 
-    def start(self, library):
+    def start(self, library, **variables):
         host = self.enterContext(Host(fake=True))
         parent = host.root / "groups"
         parent.mkdir()
@@ -238,7 +272,7 @@ class Driver(unittest.TestCase):
         (directory / "libnvidia-ml.so.1").symlink_to(os.environ[library])
         self.asked = host.root / "limits"
         self.asked.touch()
-        host.variables = {"LD_LIBRARY_PATH": str(directory), "FAKE_NVML_LIMITS": str(self.asked)}
+        host.variables = {"LD_LIBRARY_PATH": str(directory), "FAKE_NVML_LIMITS": str(self.asked), **variables}
         host.start(options=["--kernel-limits", str(parent)])
         return host
 
@@ -270,6 +304,27 @@ class Driver(unittest.TestCase):
         self.assertIn("R615", said)
         self.assertEqual(host.vgpu("train")["kernel_limit"], 0)
         self.assertEqual((host.root / "log").read_text().count("the kernel limits no memory"), 1)
+
+    @staticmethod
+    def asks(manager):
+        """Does a child of vgpud ask the driver?"""
+        children = pathlib.Path(f"/proc/{manager}/task/{manager}/children").read_text().split()
+        with contextlib.suppress(FileNotFoundError):  # it has just ended
+            return any(b"--limit" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes() for child in children)
+        return True
+
+    def test_a_driver_that_hangs_is_given_up(self):
+        """As one whose call comes to no end: what its answers are written to is never read."""
+        host = self.start("TEST_FAKE_NVML", OPENVGPU_FAULT="fence.silence=fail")
+        self.asked.unlink()
+        os.mkfifo(self.asked)
+        host.call("CreateVgpu", name="train", frame_buffer=64 * MIB, device="0")
+        said = until(lambda: host.call("GetInfo")["kernel_limits"].startswith("off: the driver did not answer") and
+                     host.call("GetInfo")["kernel_limits"], "vgpud to give it up")
+        self.assertIn("restart of vgpud", said)
+        until(lambda: not self.asks(host.manager.pid), "its child to end")
+        host.call("ResizeVgpu", name="train", frame_buffer=128 * MIB)
+        host.call("RemoveVgpu", name="train")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
  * one after the other.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fault.h"
 #include "base/paths.h"
 #include "daemon/child.h"
 #include "daemon/log.h"
@@ -20,6 +22,9 @@
 #include "manager/model/manager.h"
 #include "sim/limit.h"
 #include "wire/limiter.h"
+
+/* A driver that is only slow, as one that is being loaded, has answered by then. */
+#define PATIENCE_SECONDS 60
 
 static void refused(const struct fence_group *group, const char *why)
 {
@@ -73,11 +78,41 @@ static int on_answer(sd_event_source *source, int fd, uint32_t events, void *use
         return 0;
 }
 
+/* Who asked again would wait again, and maybe leave a process behind each time that nothing can end. */
+static int on_silence(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct fence *fence = userdata;
+        char why[96];
+
+        (void)source, (void)usec;
+        if (fence->child)
+                (void)kill(fence->pid, SIGKILL);
+        fence_driver_end(fence);
+        (void)snprintf(why, sizeof(why),
+                       "the driver did not answer within %d s; a restart of vgpud tries again",
+                       PATIENCE_SECONDS);
+        set_off(fence, why);
+        fence_note(fence);
+        return 0;
+}
+
 static void on_ended(void *userdata)
 {
         struct fence *fence = userdata;
 
         fence->child = NULL; /* its socket says so too */
+}
+
+static int watch(struct fence *fence, int socket)
+{
+        uint64_t patience = fault_point("fence.silence") ? 0 : PATIENCE_SECONDS * 1000000ull;
+        int r = sd_event_add_io(fence->manager->event, &fence->answer, socket, EPOLLIN, on_answer,
+                                fence);
+
+        if (r < 0)
+                return r;
+        return sd_event_add_time_relative(fence->manager->event, &fence->patience, CLOCK_MONOTONIC,
+                                          patience, 0, on_silence, fence);
 }
 
 static int spawn(struct fence *fence, const struct fence_group *group, int fd)
@@ -86,7 +121,6 @@ static int spawn(struct fence *fence, const struct fence_group *group, int fd)
         const char *arguments[STATE_DEVICES_MAX + 6];
         char program[PATHS_MAX], bytes[24];
         size_t n = 0;
-        pid_t pid;
         int r = paths_join(program, manager->options->private_directory, PATHS_SAMPLER);
 
         if (r < 0)
@@ -100,8 +134,8 @@ static int spawn(struct fence *fence, const struct fence_group *group, int fd)
         for (size_t i = 0; i < manager->n_devices; i++)
                 arguments[n++] = manager->device[i].uuid;
         arguments[n] = NULL;
-        r = child_spawn(&pid, arguments, NULL, fd, LIMITER_FD);
-        return r < 0 ? r : child_watch(&fence->child, manager->event, pid, on_ended, fence);
+        r = child_spawn(&fence->pid, arguments, NULL, fd, LIMITER_FD);
+        return r < 0 ? r : child_watch(&fence->child, manager->event, fence->pid, on_ended, fence);
 }
 
 static int ask(struct fence *fence, struct fence_group *group)
@@ -117,9 +151,11 @@ static int ask(struct fence *fence, struct fence_group *group)
         r = spawn(fence, group, its);
         if (r < 0)
                 return r;
-        r = sd_event_add_io(fence->manager->event, &fence->answer, ours, EPOLLIN, on_answer, fence);
-        if (r < 0)
+        r = watch(fence, ours);
+        if (r < 0) {
+                fence_driver_end(fence);
                 return r;
+        }
         (void)sd_event_source_set_io_fd_own(fence->answer, true);
         (void)TAKE_FD(ours);
         fence->under_way = group;
@@ -146,7 +182,7 @@ void fence_apply(struct fence *fence)
                         r = ask(fence, group);
                         if (r < 0)
                                 refused(group, strerror(-r));
-                } else if (!group->instance) {
+                } else if (list_is_empty(&group->members)) {
                         fence_forget(fence, group);
                 }
         }
@@ -156,6 +192,7 @@ void fence_apply(struct fence *fence)
 void fence_driver_end(struct fence *fence)
 {
         fence->answer = sd_event_source_disable_unref(fence->answer); /* closes the socket */
+        fence->patience = sd_event_source_disable_unref(fence->patience);
         child_forget(fence->child);
         fence->child = NULL;
         fence->under_way = NULL;

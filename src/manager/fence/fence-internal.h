@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <systemd/sd-event.h>
 
 #include "base/control-group.h"
@@ -15,11 +16,16 @@ struct instance;
 
 #define FENCE_NO_LIMIT UINT64_MAX
 
+/* A vGPU whose programs are in a group: one of a group of ours, any number in that of a container. */
+struct fence_member {
+        struct list link;
+        const struct instance *instance;
+};
+
 struct fence_group {
         struct list link;
-        const struct instance
-                *instance; /* NULL: its limit is to be taken away, then it is forgotten */
-        bool is_ours;      /* and not a container's */
+        struct list members; /* none: its limit is to be taken away, then it is forgotten */
+        bool is_ours;        /* and not a container's */
         char path[CONTROL_GROUP_MAX];
         uint64_t wanted, asked, set; /* bytes; FENCE_NO_LIMIT */
 };
@@ -31,8 +37,9 @@ struct fence {
         struct list groups;
 
         struct fence_group *under_way; /* NVIDIA's library is being asked for it */
-        sd_event_source *answer;
+        sd_event_source *answer, *patience;
         struct child *child;
+        pid_t pid; /* of the child */
 };
 
 /* Groups: fence-group.c. */

@@ -25,6 +25,47 @@ static uint64_t get_limit(const struct instance *instance)
         return instance->frame_buffer + n * footprint_get_unknown(instance_home(instance));
 }
 
+/* All of its vGPUs together: the driver does not know which of them a process is in. */
+static uint64_t get_sum(const struct fence_group *group)
+{
+        const struct fence_member *member;
+        uint64_t sum = 0;
+
+        list_for_each(member, &group->members, link)
+                sum += get_limit(member->instance);
+        return list_is_empty(&group->members) ? FENCE_NO_LIMIT : sum;
+}
+
+static struct fence_member *find_member(const struct fence_group *group,
+                                        const struct instance *instance)
+{
+        struct fence_member *member;
+
+        list_for_each(member, &group->members, link)
+                if (member->instance == instance)
+                        return member;
+        return NULL;
+}
+
+static void remove_member(struct fence_member *member)
+{
+        list_remove(&member->link);
+        free(member);
+}
+
+static void add_member(struct fence_group *group, const struct instance *instance)
+{
+        struct fence_member *member;
+
+        if (find_member(group, instance))
+                return;
+        member = calloc(1, sizeof(*member));
+        if (!member)
+                return;
+        member->instance = instance;
+        list_append(&group->members, &member->link);
+}
+
 static bool is_off(const struct fence *fence)
 {
         return strncmp(fence->manager->kernel_limits, "off", 3) == 0;
@@ -39,40 +80,51 @@ void fence_note(struct fence *fence)
                 uint64_t limit = 0;
 
                 list_for_each(group, &fence->groups, link)
-                        if (group->instance == instance && group->is_ours &&
+                        if (group->is_ours && find_member(group, instance) &&
                             group->set != FENCE_NO_LIMIT && !is_off(fence))
                                 limit = group->set;
                 instance->kernel_limit = limit;
         }
 }
 
-static struct fence_group *add(struct fence *fence, const struct instance *instance,
-                               const char *path, bool is_ours)
+static struct fence_group *find_path(const struct fence *fence, const char *path)
 {
         struct fence_group *group;
 
         list_for_each(group, &fence->groups, link)
-                if (strcmp(group->path, path) == 0) {
-                        group->instance = instance;
+                if (strcmp(group->path, path) == 0)
                         return group;
-                }
-        group = calloc(1, sizeof(*group));
-        if (!group)
-                return NULL;
-        *group = (struct fence_group){ .instance = instance,
-                                       .is_ours = is_ours,
-                                       .wanted = FENCE_NO_LIMIT,
-                                       .asked = FENCE_NO_LIMIT,
-                                       .set = FENCE_NO_LIMIT };
-        (void)snprintf(group->path, sizeof(group->path), "%s", path);
-        list_append(&fence->groups, &group->link);
-        return group;
+        return NULL;
+}
+
+static void add(struct fence *fence, const struct instance *instance, const char *path,
+                bool is_ours)
+{
+        struct fence_group *group = find_path(fence, path);
+
+        if (!group) {
+                group = calloc(1, sizeof(*group));
+                if (!group)
+                        return;
+                *group = (struct fence_group){ .is_ours = is_ours,
+                                               .wanted = FENCE_NO_LIMIT,
+                                               .asked = FENCE_NO_LIMIT,
+                                               .set = FENCE_NO_LIMIT };
+                list_init(&group->members);
+                (void)snprintf(group->path, sizeof(group->path), "%s", path);
+                list_append(&fence->groups, &group->link);
+        }
+        add_member(group, instance);
 }
 
 void fence_forget(struct fence *fence, struct fence_group *group)
 {
+        struct fence_member *member, *after;
+
         if (fence->under_way == group)
                 fence->under_way = NULL;
+        list_for_each_safe(member, after, &group->members, link)
+                remove_member(member);
         list_remove(&group->link);
         free(group);
 }
@@ -88,7 +140,7 @@ static void make_group(struct fence *fence, const struct instance *instance)
                 log_event_of(instance->owner, LOG_LEVEL_WARNING, "a control group cannot be made",
                              "vgpu=%s path=%s error=\"%s\"", instance->name, path, strerror(errno));
         else
-                (void)add(fence, instance, path, true);
+                add(fence, instance, path, true);
 }
 
 static const char *find_group(const struct fence *fence, const struct instance *instance)
@@ -96,7 +148,7 @@ static const char *find_group(const struct fence *fence, const struct instance *
         const struct fence_group *group;
 
         list_for_each(group, &fence->groups, link)
-                if (group->instance == instance && group->is_ours)
+                if (group->is_ours && find_member(group, instance))
                         return group->path;
         return NULL;
 }
@@ -123,7 +175,7 @@ static void enter(struct fence *fence, const struct instance *instance, const st
         int r;
 
         if (has_its_own(guest, own)) {
-                (void)add(fence, instance, own, false);
+                add(fence, instance, own, false);
                 return;
         }
         if (!group || control_group_has(group, pid))
@@ -140,8 +192,8 @@ static void update(struct fence *fence, const struct instance *instance)
         struct fence_group *group;
 
         list_for_each(group, &fence->groups, link)
-                if (group->instance == instance)
-                        group->wanted = get_limit(instance);
+                if (find_member(group, instance))
+                        group->wanted = get_sum(group);
         fence_apply(fence);
 }
 
@@ -149,12 +201,14 @@ static void update(struct fence *fence, const struct instance *instance)
 static void remove_groups(struct fence *fence, const struct instance *instance)
 {
         struct fence_group *group, *after;
+        struct fence_member *member;
 
         list_for_each_safe(group, after, &fence->groups, link) {
-                if (group->instance != instance)
+                member = find_member(group, instance);
+                if (!member)
                         continue;
-                group->instance = NULL;
-                group->wanted = FENCE_NO_LIMIT;
+                remove_member(member);
+                group->wanted = get_sum(group);
                 if (!group->is_ours)
                         continue;
                 fence_group_remove(fence, group->path);
@@ -168,10 +222,15 @@ static void remove_groups(struct fence *fence, const struct instance *instance)
 static void unload(struct fence *fence, const struct instance *instance)
 {
         struct fence_group *group, *after;
+        struct fence_member *member;
 
-        list_for_each_safe(group, after, &fence->groups, link)
-                if (group->instance == instance)
+        list_for_each_safe(group, after, &fence->groups, link) {
+                member = find_member(group, instance);
+                if (member)
+                        remove_member(member);
+                if (list_is_empty(&group->members))
                         fence_forget(fence, group);
+        }
 }
 
 static void on_instance(struct instance *instance, enum instance_event event, void *userdata)
