@@ -27,12 +27,18 @@
 #define FRESH_NS 100 * NS_PER_MS
 
 #define TYPE_OPEN_METRICS "application/openmetrics-text; version=1.0.0; charset=utf-8"
+#define TYPE_SCRIPT       "text/javascript; charset=utf-8"
+
 static const struct {
         const char *path, *type, *text;
 } files[] = {
         { "/", "text/html; charset=utf-8", page_html },
         { "/page.css", "text/css; charset=utf-8", page_css },
-        { "/page.js", "text/javascript; charset=utf-8", page_js },
+        { "/draw.js", TYPE_SCRIPT, draw_js },
+        { "/devices.js", TYPE_SCRIPT, devices_js },
+        { "/vgpus.js", TYPE_SCRIPT, vgpus_js },
+        { "/private.js", TYPE_SCRIPT, private_js },
+        { "/page.js", TYPE_SCRIPT, page_js },
 };
 
 struct server {

@@ -410,6 +410,7 @@ static void test_the_page_names_nobody_else(void **state)
         (void)state;
         expect("GET /" TAIL, "HTTP/1.1 200 ", "script-src 'self'");
         expect("GET /page.js" TAIL, "HTTP/1.1 200 ", "new EventSource(\"events\")");
+        expect("GET /draw.js" TAIL, "HTTP/1.1 200 ", "new IntersectionObserver(");
         expect("GET /page.css" TAIL, "HTTP/1.1 200 ", "prefers-color-scheme: dark");
         expect("POST /" TAIL, "HTTP/1.1 405 ", "Allow: GET, HEAD");
 }

@@ -172,6 +172,30 @@ class Page(Browsing):
         self.assertEqual(self.browser.run("return document.querySelectorAll('.device .legend li').length"), 199)
         self.assertEqual(self.browser.complaints(), [])
 
+    def test_what_is_in_sight_comes_first(self):
+        """Of 200 rows the few in sight are drawn with the next frames, and the others a few at a time."""
+        for i in range(200):
+            self.host.call("CreateVgpu", name=f"v{i}", frame_buffer=2 << 20, device=str(i % 2))
+        self.open()
+        self.wait_shown("200 vGPUs")
+        state = self.browser.run_async("""
+                const done = arguments[0], text = row => row.cells[3].textContent;
+                events.close();
+                document.getElementById('vgpus').scrollIntoView();
+                const wait = n => requestAnimationFrame(() => n ? wait(n - 1) : change());
+                const change = () => {
+                        takeChange({ base: base.number, number: latest.number + 1, time: Date.now(), devices: [],
+                                vgpus: latest.vgpus.map((vgpu, i) => [i, "running", vgpu.device, 1 << 20, 0, 0, 0, 0]) });
+                        look(2);
+                };
+                const look = n => requestAnimationFrame(() => n ? look(n - 1) :
+                        done([text(document.querySelector('#vgpus tbody').rows[2]),
+                              text(document.querySelector('#vgpus tbody').rows[199])]));
+                wait(5);
+                """)
+        self.assertEqual(state, ["1 MiB / 2 MiB", "0 B / 2 MiB"])
+        until(lambda: self.browser.run(READ_TABLE)[199][3] == "1 MiB / 2 MiB", "the last row to be drawn")
+
     def test_hostile_names_do_nothing(self):
         """vgpud refuses such names. Whoever has others shows them as they are."""
         self.open()
@@ -211,7 +235,7 @@ class Turns(Browsing):
         """What a screen reader says of the strips of each GPU: the last minute, and the turns."""
         return self.browser.run("""
                 return Array.from(document.querySelectorAll('.device')).map(device =>
-                        Array.from(device.querySelectorAll('canvas:not([hidden])')).map(
+                        Array.from(device.querySelectorAll('canvas.strip:not([hidden])')).map(
                                 canvas => canvas.getAttribute('aria-label')));
                 """)
 

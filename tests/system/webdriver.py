@@ -81,6 +81,10 @@ class Browser:
         """What a function with this body returns."""
         return self._send("POST", self.base + "/execute/sync", {"script": script, "args": list(arguments)})
 
+    def run_async(self, script, *arguments):
+        """What a function with this body gives to the function that is its last argument."""
+        return self._send("POST", self.base + "/execute/async", {"script": script, "args": list(arguments)})
+
     def command(self, name, **parameters):
         """Of Chrome's own protocol."""
         return self._send("POST", self.base + "/goog/cdp/execute", {"cmd": name, "params": parameters})

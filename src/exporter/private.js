@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is asked for, and not told by the stream: a vGPU's own page; and with the token its past, actions and usage.
+"use strict";
+
+// The token: in this tab only, until it is closed or forgets it.
+
+let token = "";
+
+async function ask(path, options = {}) {
+        const headers = { ...options.headers };
+        if (token)
+                headers.Authorization = "Bearer " + token;
+        const answer = await fetch(path, { ...options, headers, cache: "no-store" });
+        const text = await answer.text();
+        if (answer.ok)
+                return text;
+        let message = text.trim();
+        try {
+                const told = JSON.parse(text);
+                message = told.message + (told.hint ? " (" + told.hint + ")" : "");
+        } catch {
+                // It was no JSON: the text is the message.
+        }
+        throw new Error(message || "status " + answer.status);
+}
+
+function showToken() {
+        for (const node of document.querySelectorAll(".private"))
+                node.hidden = !token;
+        document.getElementById("token-button").textContent = token ? "Forget the token" : "Enter the token";
+}
+
+async function enterToken(event) {
+        event.preventDefault();
+        const field = document.getElementById("token"), said = document.getElementById("token-said");
+        token = field.value.trim();
+        field.value = "";
+        try {
+                await ask("usage?month=" + thisMonth());
+                setText(said, "");
+                document.getElementById("token-dialog").close();
+        } catch (error) {
+                token = "";
+                setText(said, error.message);
+        }
+        showToken();
+        route();
+}
+
+function pressToken() {
+        if (token) {
+                token = "";
+                showToken();
+                route();
+        } else {
+                setText(document.getElementById("token-said"), "");
+                document.getElementById("token-dialog").showModal();
+        }
+}
+
+// A vGPU's own page.
+
+let opened = ""; // UUID of the vGPU whose page is opened
+let asked = 0;   // the answer to an older question is not shown
+
+function time(seconds) {
+        return new Date(seconds * 1000).toLocaleString();
+}
+
+function row(table, cells, className) {
+        const node = element(table, "tr", className);
+        for (const cell of cells)
+                setText(element(node, "td", typeof cell === "number" ? "number" : ""), String(cell));
+        return node;
+}
+
+function fill(body, rows) {
+        body.replaceChildren();
+        for (const cells of rows)
+                row(body, cells);
+}
+
+function drawDay(day) {
+        const svg = document.getElementById("day");
+        svg.replaceChildren();
+        const width = 480 / Math.max(day.length, 1);
+        day.forEach((step, i) => {
+                const tall = Math.max(step.percent > 0 ? 1 : 0, Math.min(100, step.percent));
+                const bar = document.createElementNS(SVG, "rect");
+                for (const [name, value] of [["x", i * width], ["y", 100 - tall], ["width", width - 1], ["height", tall]])
+                        bar.setAttribute(name, value);
+                const title = document.createElementNS(SVG, "title");
+                title.textContent = time(step.from) + ": " + step.percent.toFixed(1) + " %, " + step.gib.toFixed(1) + " GiB";
+                bar.append(title);
+                svg.append(bar);
+        });
+        const sum = day.reduce((sum, step) => sum + step.percent, 0) / Math.max(day.length, 1);
+        svg.setAttribute("aria-label", "GPU time of the last 24 hours: " + sum.toFixed(1) + " % on average");
+        fill(document.querySelector("#day-table tbody"),
+             day.map(step => [time(step.from), step.percent.toFixed(1) + " %", step.gib.toFixed(2) + " GiB"]));
+}
+
+const PARTS = [["drain", "coming to rest"], ["copy", "copying"], ["context", "context"]];
+
+// Copies and the driver's checkpoint run at the same time, so each part is a bar of its own.
+function drawParts(cell, event, longest) {
+        for (const [part, name] of PARTS) {
+                const seconds = event[part];
+                if (!(seconds > 0))
+                        continue;
+                const line = element(cell, "div", "part " + part);
+                const bar = element(line, "span", "amount");
+                bar.style.width = Math.max(1, 50 * seconds / longest) + "%";
+                bar.setAttribute("aria-hidden", "true");
+                setText(element(line, "span"), name + " " + seconds.toFixed(2) + " s");
+        }
+}
+
+function drawEvents(list) {
+        const body = document.querySelector("#events tbody");
+        const longest = Math.max(...list.map(event => event.seconds), 0.001);
+        body.replaceChildren();
+        for (const event of list.slice().reverse()) {
+                const cell = row(body, [time(event.time), event.message]).lastElementChild;
+                drawParts(cell, event, longest);
+        }
+}
+
+function drawFacts(vgpu) {
+        const facts = document.getElementById("facts");
+        facts.replaceChildren();
+        const told = [["UUID", vgpu.uuid], ["Owner", "user " + vgpu.owner], ["State", vgpu.state],
+                      ["GPU", vgpu.state === "suspended" ? "none" : String(vgpu.device)],
+                      ["Frame buffer", formatSize(vgpu.used) + " / " + formatSize(vgpu.quota)],
+                      ["Share", vgpu.share ? vgpu.share + " %" : "none"],
+                      ["Host memory", formatSize(vgpu.host_memory)], ["Created", time(vgpu.created)]];
+        for (const [name, value] of told) {
+                setText(element(facts, "dt"), name);
+                setText(element(facts, "dd"), value);
+        }
+}
+
+async function showVgpu(uuid) {
+        const mine = ++asked, said = document.getElementById("vgpu-said");
+        let told;
+        try {
+                told = JSON.parse(await ask("vgpu?uuid=" + encodeURIComponent(uuid)));
+        } catch (error) {
+                if (mine === asked)
+                        setText(said, error.message);
+                return;
+        }
+        if (mine !== asked)
+                return;
+        setText(said, "");
+        setText(document.getElementById("vgpu-title"), told.vgpu.name);
+        drawFacts(told.vgpu);
+        fill(document.querySelector("#processes tbody"), told.processes.map(
+                one => [one.pid, one.name, formatSize(one.memory), one.launches]));
+        document.getElementById("no-processes").hidden = told.processes.length > 0;
+        if (told.day)
+                drawDay(told.day);
+        if (told.events)
+                drawEvents(told.events);
+        document.getElementById("vgpu-page").dataset.shown = uuid + (told.day ? " private" : "");
+}
+
+// Actions.
+
+const ACTIONS = {
+        suspend: name => "Suspend " + name + "? It leaves its GPU, and its programs wait until it is resumed.",
+        resume: (name, device) => "Resume " + name + (device ? " on GPU " + device : "") + "?",
+        migrate: (name, device) => "Move " + name + " to GPU " + device + "? Its programs pause meanwhile.",
+        share: (name, device, percent) => (+percent ? "Promise " + name + " " + percent + " % of its GPU's time?"
+                                                    : "Take the share of " + name + " away?"),
+};
+
+let answerBack = null; // of the question that is asked
+
+// The answer is told at once: the event that a dialog has closed may come when it asks something else already.
+function finish(isYes) {
+        const answer = answerBack;
+        answerBack = null;
+        document.getElementById("confirm").close();
+        if (answer)
+                answer(isYes);
+}
+
+function askBack(question, verb) {
+        setText(document.getElementById("confirm-text"), question);
+        setText(document.getElementById("confirm-yes"), verb);
+        document.getElementById("confirm").showModal();
+        return new Promise(resolve => {
+                answerBack = resolve;
+        });
+}
+
+async function act(action) {
+        const name = document.getElementById("vgpu-title").textContent, uuid = opened;
+        const device = document.getElementById("to-device").value.trim(), percent = document.getElementById("percent").value;
+        const said = document.getElementById("act-said");
+        if (!await askBack(ACTIONS[action](name, device, percent), action[0].toUpperCase() + action.slice(1)))
+                return;
+        const body = { action, vgpu: uuid };
+        if ((action === "resume" || action === "migrate") && device)
+                body.device = device;
+        if (action === "share")
+                body.percent = Number(percent);
+        setText(said, action + " ...");
+        try {
+                const report = JSON.parse(await ask("actions", { method: "POST", body: JSON.stringify(body),
+                                                                 headers: { "Content-Type": "application/json" } }));
+                setText(said, action + ": done" + (report.seconds ? " in " + report.seconds.toFixed(2) + " s" : ""));
+        } catch (error) {
+                setText(said, action + ": " + error.message);
+        }
+        if (opened === uuid)
+                showVgpu(uuid);
+}
+
+function showDevices() {
+        const list = document.getElementById("gpus");
+        if (!latest || list.childElementCount === latest.devices.length)
+                return;
+        list.replaceChildren();
+        for (const device of latest.devices) {
+                const option = element(list, "option");
+                option.value = String(device.index);
+                setText(option, String(device.index));
+        }
+}
+
+// Usage.
+
+function thisMonth() {
+        const now = new Date();
+        return now.getFullYear() + "-" + String(now.getMonth() + 1).padStart(2, "0");
+}
+
+async function showUsage() {
+        const month = document.getElementById("month"), said = document.getElementById("usage-said");
+        if (!month.value)
+                month.value = thisMonth();
+        if (!token)
+                return;
+        try {
+                const told = JSON.parse(await ask("usage?month=" + encodeURIComponent(month.value)));
+                setText(said, told.rows.length ? "" : "nobody used a GPU in that month");
+                fill(document.querySelector("#usage tbody"), told.rows.map(
+                        one => ["user " + one.tenant, one.gpu_seconds.toFixed(1), one.quota_gib_hours.toFixed(2),
+                                one.used_gib_hours.toFixed(2)]));
+                document.getElementById("usage").dataset.shown = month.value;
+        } catch (error) {
+                setText(said, error.message);
+        }
+}
+
+async function saveUsage() {
+        const month = document.getElementById("month").value;
+        const text = await ask("usage?format=csv&month=" + encodeURIComponent(month));
+        const link = document.createElement("a");
+        link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+        link.download = "usage-" + month + ".csv";
+        link.click();
+        URL.revokeObjectURL(link.href);
+}
