@@ -295,16 +295,27 @@ int server_new(struct server **ret_server, int fd, const struct server_options *
         return 0;
 }
 
+/*
+ * It is stopped when nobody is there any more: while it stops, libmicrohttpd (0.9.75) answers who sends what is no
+ * request with a response that it has not made.
+ */
+static void stop(struct server *server)
+{
+        int fd = MHD_quiesce_daemon(server->daemon);
+
+        live_end(server->live);
+        desk_end(server->desk);
+        visits_send_all_away(server->visits);
+        MHD_stop_daemon(server->daemon);
+        fd_close(fd);
+}
+
 struct server *server_free(struct server *server)
 {
         if (!server)
                 return NULL;
-        if (server->live)
-                live_end(server->live);
-        if (server->desk)
-                desk_end(server->desk);
         if (server->daemon)
-                MHD_stop_daemon(server->daemon);
+                stop(server);
         server->live = live_free(server->live);
         server->desk = desk_free(server->desk);
         for (size_t i = 0; i < 2; i++)

@@ -197,6 +197,25 @@ static void test_it_ends_in_the_middle(void **state)
         expect("GET /metrics" TAIL, "HTTP/1.1 200 ", "\nopenvgpu_up 0\n");
 }
 
+/* What is no request is answered by libmicrohttpd, which must not be stopped meanwhile. */
+static void test_it_ends_while_nonsense_arrives(void **state)
+{
+        enum { ROUNDS = 300, VISITORS = 8 };
+        int fds[VISITORS];
+        (void)state;
+
+        for (size_t round = 0; round < ROUNDS; round++) {
+                for (size_t i = 0; i < VISITORS; i++) {
+                        fds[i] = visit();
+                        (void)send(fds[i], "GET /\r\n\r\n", 9, MSG_NOSIGNAL);
+                }
+                server = server_free(server);
+                for (size_t i = 0; i < VISITORS; i++)
+                        fd_close(fds[i]);
+                start(NULL);
+        }
+}
+
 /* A browser that was sent here by a name of somebody else's says so. */
 static void test_other_names_are_turned_away(void **state)
 {
@@ -421,6 +440,7 @@ int main(void)
                 cmocka_unit_test(test_requests),
                 cmocka_unit_test(test_questions),
                 cmocka_unit_test(test_it_ends_in_the_middle),
+                cmocka_unit_test(test_it_ends_while_nonsense_arrives),
                 cmocka_unit_test(test_other_names_are_turned_away),
                 cmocka_unit_test(test_what_is_no_request_harms_nobody),
                 cmocka_unit_test(test_those_who_say_nothing_are_sent_away),

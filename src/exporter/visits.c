@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -201,6 +202,32 @@ unsigned int visits_sweep(struct visits *visits)
         }
         (void)pthread_mutex_unlock(&visits->lock);
         return n;
+}
+
+/* Returns how many there are. */
+static unsigned int shut_all_down(struct visits *visits, int how)
+{
+        unsigned int n = 0;
+
+        (void)pthread_mutex_lock(&visits->lock);
+        for (size_t i = 0; i < PLACES; i++) {
+                if (visits->places[i].fd < 0)
+                        continue;
+                n++;
+                (void)shutdown(visits->places[i].fd, how);
+        }
+        (void)pthread_mutex_unlock(&visits->lock);
+        return n;
+}
+
+void visits_send_all_away(struct visits *visits)
+{
+        const struct timespec pause = { .tv_nsec = 1000000 };
+
+        for (int i = 0; i < VISITS_END_MS && shut_all_down(visits, SHUT_RD) > 0; i++)
+                (void)nanosleep(&pause, NULL);
+        for (int i = 0; i < VISITS_END_MS && shut_all_down(visits, SHUT_RDWR) > 0; i++)
+                (void)nanosleep(&pause, NULL);
 }
 
 int visits_new(struct visits **ret_visits)

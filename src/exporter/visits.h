@@ -36,4 +36,11 @@ void visits_exempt(struct visits *visits, int fd, bool is_exempt);
 /* visits_sweep() - send those away that have had their time. Returns how many there are. */
 unsigned int visits_sweep(struct visits *visits);
 
+/*
+ * visits_send_all_away() - before the server ends: no more is read, and what is being answered has VISITS_END_MS to be
+ * sent, at most. Returns when all have left, or after that time.
+ */
+#define VISITS_END_MS 1000
+void visits_send_all_away(struct visits *visits);
+
 #endif
