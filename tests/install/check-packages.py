@@ -16,10 +16,7 @@ MULTIARCH = "usr/lib/x86_64-linux-gnu/"
 
 
 # Built only where the build has found what they need.
-OPTIONAL = {"openvgpu-slurm"}
-
-# debian/rules leaves them out of what it builds.
-UNPACKAGED = ["usr/bin/vgpu-exporter", "usr/share/openvgpu/metrics"]
+OPTIONAL = {"openvgpu-exporter", "openvgpu-slurm"}
 
 
 def installed(build):
@@ -53,8 +50,6 @@ def matches(path, pattern):
 def faults(build, debian, version):
     paths, packages = installed(build), wanted(debian)
     for path in sorted(paths):
-        if any(matches(path, pattern) for pattern in UNPACKAGED):
-            continue
         takers = [name for name, patterns in packages.items()
                   if any(matches(path, pattern) for pattern in patterns)]
         if len(takers) != 1:
