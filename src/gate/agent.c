@@ -22,8 +22,8 @@
 #include "gate/import.h"
 #include "gate/link.h"
 #include "gate/log.h"
-#include "gate/memory.h"
 #include "gate/move.h"
+#include "gate/offer.h"
 #include "gate/quota.h"
 #include "gate/ticket.h"
 #include "gate/turns.h"
@@ -343,7 +343,7 @@ static int try_to_offer(const uint8_t name[GATE_NAME_SIZE], bool is_closed)
         int r;
 
         fork_guard_enter();
-        r = memory_offer(&agent.offered_fd, name, is_closed);
+        r = offer_make(&agent.offered_fd, name, is_closed);
         fork_guard_leave();
         return r;
 }

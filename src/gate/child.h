@@ -23,6 +23,7 @@
         X(quota)         \
         X(pool)          \
         X(memory)        \
+        X(offer)         \
         X(holding)       \
         X(graph)         \
         X(hook)          \

@@ -19,6 +19,7 @@
 #include "gate/import.h"
 #include "gate/mapping.h"
 #include "gate/memory.h"
+#include "gate/offer.h"
 #include "gate/quota.h"
 #include "gate/settings.h"
 #include "gate/ticket.h"
@@ -131,7 +132,7 @@ static CUresult export_ticket(int *ret_fd, const struct physical *physical)
         struct gate_ticket ticket;
         int fd = -1;
 
-        if (ticket_identify(&ticket) && memory_name(physical->mapping, ticket.name) == 0) {
+        if (ticket_identify(&ticket) && offer_name(physical->mapping, ticket.name) == 0) {
                 ticket.size = physical->mapping->size;
                 fd = ticket_to_fd(&ticket);
         }

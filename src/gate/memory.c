@@ -10,19 +10,18 @@
 #include "gate/child.h"
 #include "gate/context.h"
 #include "gate/entry.h"
+#include "gate/offer.h"
 #include "gate/peer.h"
 #include "gate/physical.h"
 #include "gate/quota.h"
 #include "gate/stock.h"
-#include "gate/ticket.h"
 #include "wire/gate.h"
 
 static struct {
         pthread_mutex_t lock; /* of the list, of the table of mappings and of all that is in them */
         struct mapping *first_block;
-        pthread_mutex_t offering; /* while held, what has a name keeps its memory */
         _Atomic(const struct memory_reserve *) reserve;
-} memory = { .lock = PTHREAD_MUTEX_INITIALIZER, .offering = PTHREAD_MUTEX_INITIALIZER };
+} memory = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static uint64_t round_up(uint64_t size)
 {
@@ -66,16 +65,6 @@ static void displace(const struct mapping *mapping)
                 DRIVER(cuMemAddressFree)(mapping->address, mapping->size);
 }
 
-/* From here on nobody is offered its memory, and nobody is being. */
-static void take_name(struct mapping *mapping)
-{
-        if (!atomic_load_explicit(&mapping->is_named, memory_order_acquire))
-                return;
-        pthread_mutex_lock(&memory.offering);
-        atomic_store_explicit(&mapping->is_named, false, memory_order_release);
-        pthread_mutex_unlock(&memory.offering);
-}
-
 /*
  * The end of a mapping that nobody else finds any more, or of NULL. What the driver does not unmap is
  * still at its address, which must not be given out again: then nothing is done.
@@ -87,7 +76,7 @@ static CUresult discard(struct mapping *mapping)
 
         if (!mapping)
                 return CUDA_SUCCESS;
-        take_name(mapping);
+        offer_withdraw(mapping);
         if (mapping->has_memory) {
                 result = mapping_unmap(mapping, &call);
                 if (result != CUDA_SUCCESS)
@@ -648,30 +637,6 @@ void memory_pin(struct mapping *mapping)
 
 /* Names. */
 
-/* The name is whole before it is said that there is one: vmm.c looks for it with a lock of its own. */
-static int name_locked(struct mapping *mapping, uint8_t ret_name[GATE_NAME_SIZE])
-{
-        if (!atomic_load_explicit(&mapping->is_named, memory_order_relaxed)) {
-                int r = ticket_make_name(mapping->name);
-
-                if (r < 0)
-                        return r;
-                atomic_store_explicit(&mapping->is_named, true, memory_order_release);
-        }
-        memcpy(ret_name, mapping->name, GATE_NAME_SIZE);
-        return 0;
-}
-
-int memory_name(struct mapping *mapping, uint8_t ret_name[GATE_NAME_SIZE])
-{
-        int r;
-
-        pthread_mutex_lock(&memory.lock);
-        r = name_locked(mapping, ret_name);
-        pthread_mutex_unlock(&memory.lock);
-        return r;
-}
-
 bool memory_name_at(CUdeviceptr pointer, struct gate_ticket *ticket)
 {
         struct memory_info info;
@@ -681,7 +646,7 @@ bool memory_name_at(CUdeviceptr pointer, struct gate_ticket *ticket)
         pthread_mutex_lock(&memory.lock);
         mapping = find(pointer, &info);
         if (mapping)
-                r = name_locked(mapping, ticket->name);
+                r = offer_name(mapping, ticket->name);
         if (r == 0) {
                 ticket->offset = info.start - mapping->address;
                 ticket->size = info.size;
@@ -690,52 +655,21 @@ bool memory_name_at(CUdeviceptr pointer, struct gate_ticket *ticket)
         return r == 0;
 }
 
-bool memory_has_name(const struct mapping *mapping, const uint8_t name[GATE_NAME_SIZE])
-{
-        return atomic_load_explicit(&mapping->is_named, memory_order_acquire) &&
-               memcmp(mapping->name, name, GATE_NAME_SIZE) == 0;
-}
-
-static struct mapping *find_named(const uint8_t name[GATE_NAME_SIZE])
+struct mapping *memory_find_named(const uint8_t name[GATE_NAME_SIZE])
 {
         struct mapping *mapping;
         size_t at = 0;
 
         pthread_mutex_lock(&memory.lock);
-        while ((mapping = mapping_table_get(at)) && !memory_has_name(mapping, name))
+        while ((mapping = mapping_table_get(at)) && !offer_has_name(mapping, name))
                 at++;
         pthread_mutex_unlock(&memory.lock);
         return mapping;
 }
 
-/* An imported handle cannot be exported again; only while nobody uses it can the memory be exchanged. */
-int memory_offer(int *ret_fd, const uint8_t name[GATE_NAME_SIZE], bool is_closed)
-{
-        CUresult result = CUDA_SUCCESS;
-        struct mapping *mapping;
-        const char *call;
-        int r = 0;
-
-        pthread_mutex_lock(&memory.offering);
-        mapping = find_named(name);
-        if (!mapping)
-                r = -ENOENT;
-        else if (!mapping->has_memory)
-                r = -EAGAIN;
-        else if (is_closed)
-                result = mapping_make_own(mapping, &call);
-        else if (!mapping_is_exportable(mapping))
-                r = -EBUSY;
-        if (r == 0 && result == CUDA_SUCCESS)
-                result = mapping_export(mapping, ret_fd, &call);
-        pthread_mutex_unlock(&memory.offering);
-        return result == CUDA_SUCCESS ? r : -EIO;
-}
-
 void memory_forget(void)
 {
         pthread_mutex_init(&memory.lock, NULL);
-        pthread_mutex_init(&memory.offering, NULL);
         memory.first_block = NULL;
         mapping_table_clear();
 }

@@ -102,19 +102,10 @@ struct stock_chunk *memory_chunk_at(CUdeviceptr address);
 CUresult memory_let(struct mapping *mapping, uint64_t peers);
 
 /*
- * Names of what is exported (ticket.h). memory_name() - the name of @mapping, which gets one now if it
- * has none; Errors: of getrandom(2). memory_name_at() - what a ticket says of the allocation that
- * @pointer lies in; false: there is none.
+ * Names of what is exported (offer.h). memory_name_at() - what a ticket says of the allocation that @pointer lies
+ * in; false: there is none. memory_find_named() - NULL: nothing bears @name. The caller sees to it that it stays.
  */
-int memory_name(struct mapping *mapping, uint8_t ret_name[GATE_NAME_SIZE]);
 bool memory_name_at(CUdeviceptr pointer, struct gate_ticket *ticket);
-bool memory_has_name(const struct mapping *mapping, const uint8_t name[GATE_NAME_SIZE]);
-
-/*
- * memory_offer() - a descriptor of the memory that bears @name, for the agent. @is_closed: is the gate?
- * Errors: -ENOENT, there is none (any more); -EAGAIN, it is not there just now; -EBUSY, the
- * gate must be closed for that; -EIO, the driver failed.
- */
-int memory_offer(int *ret_fd, const uint8_t name[GATE_NAME_SIZE], bool is_closed);
+struct mapping *memory_find_named(const uint8_t name[GATE_NAME_SIZE]);
 
 #endif

@@ -11,6 +11,7 @@
 #include "gate/log.h"
 #include "gate/mapping.h"
 #include "gate/memory.h"
+#include "gate/offer.h"
 #include "gate/quota.h"
 
 /* Numbers that no driver gives out: theirs are small, or addresses. */
@@ -224,7 +225,7 @@ struct physical *vmm_find_named(const uint8_t name[GATE_NAME_SIZE])
 
         pthread_mutex_lock(&vmm.lock);
         physical = vmm.tracked;
-        while (physical && !(physical->mapping && memory_has_name(physical->mapping, name)))
+        while (physical && !(physical->mapping && offer_has_name(physical->mapping, name)))
                 physical = physical->next;
         if (physical)
                 physical->n_users++;
