@@ -24,6 +24,7 @@
         X(pool)          \
         X(memory)        \
         X(offer)         \
+        X(box)           \
         X(holding)       \
         X(graph)         \
         X(hook)          \

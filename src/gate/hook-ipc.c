@@ -19,6 +19,7 @@
 #include "gate/log.h"
 #include "gate/mapping.h"
 #include "gate/memory.h"
+#include "gate/offer.h"
 #include "gate/ticket.h"
 #include "gate/vmm.h"
 #include "wire/gate.h"
@@ -54,6 +55,7 @@ CUresult our_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
         }
         if (!memory_name_at(pointer, &ticket))
                 return CUDA_ERROR_INVALID_VALUE;
+        offer_put(ticket.name);
         memcpy(handle, &ticket, sizeof(ticket));
         return CUDA_SUCCESS;
 }

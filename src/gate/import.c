@@ -8,10 +8,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/cleanup.h"
 #include "base/fault.h"
+#include "gate/box.h"
 #include "gate/caller.h"
 #include "gate/child.h"
 #include "gate/entry.h"
+#include "gate/fork-guard.h"
 #include "gate/link.h"
 #include "gate/log.h"
 #include "gate/quota.h"
@@ -80,6 +83,35 @@ static int ask_locked(const struct gate_ticket *ticket)
         return import.error;
 }
 
+/*
+ * A further piece of memory of a process may lie in the box of that process. Only of one whose memory we have, which
+ * the manager knows: it knows nobody's box that is left over.
+ */
+static bool take_from_box_locked(const struct gate_ticket *ticket)
+{
+        int fd = -1;
+
+        import.code = CUDA_ERROR_INVALID_VALUE;
+        if (!vmm_uses(&ticket->process))
+                return false;
+        fork_guard_enter();
+        fd = box_take(ticket);
+        if (fd >= 0)
+                import.code = DRIVER(cuMemImportFromShareableHandle)(
+                        &import.real, (void *)(intptr_t)fd,
+                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+        fd_close(fd);
+        fork_guard_leave();
+        return import.code == CUDA_SUCCESS;
+}
+
+static int get_locked(const struct gate_ticket *ticket)
+{
+        if (!vmm_may_import())
+                return -ENOMEM;
+        return take_from_box_locked(ticket) ? 0 : ask_locked(ticket);
+}
+
 /* What is answered is counted before anybody else can tell whose memory we have. */
 static int ask(struct physical *physical, CUresult *ret_code)
 {
@@ -87,7 +119,7 @@ static int ask(struct physical *physical, CUresult *ret_code)
 
         pthread_mutex_lock(&import.asking);
         pthread_mutex_lock(&import.lock);
-        r = vmm_may_import() ? ask_locked(&physical->import->ticket) : -ENOMEM;
+        r = get_locked(&physical->import->ticket);
         physical->import->real = import.real;
         *ret_code = import.code;
         if (r == 0)

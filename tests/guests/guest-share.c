@@ -17,6 +17,7 @@
  *     drop        gives everything back
  *     churn       a thread imports the first piece (a descriptor), maps and drops it, again and again
  *     calm        ends it
+ *     more        makes one more piece and exports it; or connects anew and takes the first that it has not
  *     name        exports the memory: with GUEST_SHARE_LATE=1 in the environment it has not been before
  */
 #include <errno.h>
@@ -27,6 +28,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/packet.h"
 #include "base/size.h"
 #include "tests/guests/driver.h"
@@ -38,6 +40,7 @@ static struct {
         uint64_t size;
         size_t n;
         CUdevice device;
+        struct sockaddr_un address;
         CUdeviceptr at[PIECES_MAX], second;
         CUmemGenericAllocationHandle handle[PIECES_MAX];
         CUipcMemHandle ipc[PIECES_MAX];
@@ -113,8 +116,9 @@ static void *give(void *unused)
         return unused;
 }
 
-static void make_all(const struct sockaddr_un *address)
+static void make_all(void)
 {
+        const struct sockaddr_un *address = &share.address;
         pthread_t thread;
 
         for (size_t i = 0; i < share.n; i++) {
@@ -132,34 +136,46 @@ static void make_all(const struct sockaddr_un *address)
 
 /* Who uses it. */
 
-static void take_piece(size_t i, int from)
+/* Its descriptor, if it comes with one. */
+static int receive_piece(CUipcMemHandle *ret_ipc, int from)
 {
         char buffer[PACKET_SIZE_MAX];
         int fds[PACKET_FDS_MAX];
         size_t size, n_fds;
 
         errno = -packet_receive(from, buffer, &size, fds, &n_fds);
-        if (errno || size != sizeof(share.ipc[i]))
+        if (errno || size != sizeof(*ret_ipc))
                 fail("receiving");
-        memcpy(&share.ipc[i], buffer, size);
+        memcpy(ret_ipc, buffer, size);
+        return n_fds > 0 ? fds[0] : -1;
+}
+
+static void take_piece(size_t i, int from)
+{
+        share.ticket[i] = receive_piece(&share.ipc[i], from);
         if (share.is_ipc) {
                 must(DRIVER(cuIpcOpenMemHandle_v2)(&share.at[i], share.ipc[i],
                                                    CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
                 return;
         }
-        must(DRIVER(cuMemImportFromShareableHandle)(&share.handle[i], (void *)(intptr_t)fds[0],
+        must(DRIVER(cuMemImportFromShareableHandle)(&share.handle[i],
+                                                    (void *)(intptr_t)share.ticket[i],
                                                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
-        share.ticket[i] = fds[0];
         map(&share.at[i], share.handle[i]);
 }
 
-static void take_all(const struct sockaddr_un *address)
+/* Those before the first are let pass. */
+static void take_from(size_t first)
 {
+        const struct sockaddr_un *address = &share.address;
         int from = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        CUipcMemHandle had;
 
         if (connect(from, (const struct sockaddr *)address, sizeof(*address)) < 0)
                 fail(address->sun_path);
-        for (size_t i = 0; i < share.n; i++)
+        for (size_t i = 0; i < first; i++)
+                fd_close(receive_piece(&had, from));
+        for (size_t i = first; i < share.n; i++)
                 take_piece(i, from);
         (void)close(from);
 }
@@ -264,6 +280,21 @@ static void name_all(void)
                 name_piece(i);
 }
 
+static void take_more(void)
+{
+        size_t n = share.n;
+
+        if (n == PIECES_MAX)
+                return;
+        if (share.is_maker) {
+                make_piece(n);
+                name_piece(n);
+        }
+        share.n++;
+        if (!share.is_maker)
+                take_from(n);
+}
+
 static void do_word(const char *word)
 {
         if (strncmp(word, "fill=", 5) == 0)
@@ -282,6 +313,8 @@ static void do_word(const char *word)
                 start_churn();
         else if (strcmp(word, "calm") == 0)
                 end_churn();
+        else if (strcmp(word, "more") == 0)
+                take_more();
         else if (strcmp(word, "name") == 0)
                 name_all();
         else
@@ -290,13 +323,16 @@ static void do_word(const char *word)
         (void)fflush(stdout);
 }
 
-static int understand(int argc, char **argv, struct sockaddr_un *address)
+static int understand(int argc, char **argv)
 {
+        struct sockaddr_un *address = &share.address;
+
         if (argc < 4 || argc > 7 || strlen(argv[3]) >= sizeof(address->sun_path))
                 return -1;
         share.is_maker = strcmp(argv[1], "make") == 0;
         share.is_ipc = strcmp(argv[2], "ipc") == 0;
         share.is_late = getenv("GUEST_SHARE_LATE") != NULL;
+        address->sun_family = AF_UNIX;
         strcpy(address->sun_path, argv[3]);
         if (argc > 4 && size_parse(&share.size, argv[4]) < 0)
                 return -1;
@@ -309,10 +345,9 @@ static int understand(int argc, char **argv, struct sockaddr_un *address)
 
 int main(int argc, char **argv)
 {
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
         char word[32];
 
-        if (understand(argc, argv, &address) < 0) {
+        if (understand(argc, argv) < 0) {
                 fprintf(stderr, "usage: guest-share make|use descriptor|ipc PATH [SIZE [PIECES "
                                 "[DEVICE]]]\n");
                 return 2;
@@ -321,9 +356,9 @@ int main(int argc, char **argv)
         must(DRIVER(cuDevicePrimaryCtxRetain)(&share.context, share.device));
         must(DRIVER(cuCtxSetCurrent)(share.context));
         if (share.is_maker)
-                make_all(&address);
+                make_all();
         else
-                take_all(&address);
+                take_from(0);
         puts("ready");
         (void)fflush(stdout);
         while (scanf("%31s", word) == 1)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes that share device memory are suspended and resumed together."""
 import contextlib
+import os
 import signal
 import unittest
 
@@ -117,6 +118,42 @@ class Sharing(Pairs, case.Case):
                 maker.hold("fill=100")
                 self.suspend_and_resume()
                 user.hold("check=100")
+                self.end(user, maker)
+
+    def wait_for_box(self, maker, user):
+        """Each has it: an end to take out, and the maker the one to put in, beside its connection."""
+        def count(guest):
+            n = 0
+            for entry in os.listdir(f"/proc/{guest.pid}/fd"):
+                with contextlib.suppress(OSError):
+                    n += os.readlink(f"/proc/{guest.pid}/fd/{entry}").startswith("socket:")
+            return n
+
+        # The maker has the socket beside it on which it gives to all who connect.
+        until(lambda: count(maker) >= 4 and count(user) >= 2, "a box between the two")
+
+    def test_who_has_some_memory_of_a_process_takes_more_without_the_manager(self):
+        self.host.create("job")
+        for way in WAYS:
+            with self.subTest(way=way):
+                maker, user = self.pair(way)
+                self.wait_for_box(maker, user)
+                os.kill(self.host.manager.pid, signal.SIGSTOP)
+                try:
+                    for _ in range(3):
+                        maker.hold("more")
+                        user.hold("more")
+                    self.check_both_ways(maker, user, 5)
+                finally:
+                    os.kill(self.host.manager.pid, signal.SIGCONT)
+                self.suspend_and_resume()
+                user.hold("check=1005")
+                maker.hold("more")
+                user.hold("more")
+                self.check_both_ways(maker, user, 50)
+                maker.hold("drop")  # what lay in the box, too: all of it is free
+                user.hold("drop")
+                self.suspend_and_resume()
                 self.end(user, maker)
 
     def test_imports_under_way_do_not_hold_a_suspend_up(self):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tickets for memory of other processes: forged, used again, of another owner, and asked for without end."""
+import contextlib
 import errno
 import fcntl
 import os
@@ -12,7 +13,7 @@ import unittest
 import uuid
 
 import case
-from wait import PATIENCE
+from wait import PATIENCE, until
 from wire import Gate
 
 MARK = 0x544b5456
@@ -26,7 +27,7 @@ def start_time():
 
 def make_ticket(vgpu, slot=0, name=b"n" * 16, time=None, mark=MARK):
     return TICKET.pack(uuid.UUID(vgpu).bytes, start_time() if time is None else time, slot, mark, name, 0,
-                       4 << 20)
+                       2 << 20)
 
 
 class Asker(Gate):
@@ -34,6 +35,7 @@ class Asker(Gate):
 
     def begin(self, vgpu, **how):
         self.number = 0
+        self.VERSION = how.get("version", self.VERSION)
         self.socket.settimeout(PATIENCE)
         self.join(vgpu, **how)
         message, _, _ = self.receive_message()
@@ -70,7 +72,7 @@ class Tickets(case.Case):
     def maker(self, vgpu="job", **how):
         """A process that has made memory, and its ticket."""
         path = f"{self.host.directory}/{self.id()}-{random.getrandbits(32)}"
-        guest = self.host.run(vgpu, "guest-share", "make", "descriptor", path, **how).wait_ready()
+        guest = self.host.run(vgpu, "guest-share", "make", "descriptor", path, "2M", **how).wait_ready()
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
             connection.connect(path)
             _, fds, _, _ = socket.recv_fds(connection, 64, 1)
@@ -151,6 +153,61 @@ class Tickets(case.Case):
         self.assertEqual(TICKET.unpack(ticket)[2], TICKET.unpack(other)[2], "the slot is used again")
         self.check(lambda asker: self.assertEqual(asker.ask(ticket), errno.ESRCH))
         self.assertEqual(successor.end_input(), 0)
+
+    def test_a_box_holds_only_what_is_there(self):
+        maker, ticket = self.maker()
+
+        def take(box):
+            """What lies in the box: as many names as descriptors."""
+            names = []
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    name, fds, _, _ = socket.recv_fds(box, 64, 2)
+                    assert len(fds) == 1 and len(name) == 16, (name, fds)
+                    os.close(fds[0])
+                    names.append(name)
+            return names
+
+        def get_box(asker):
+            assert asker.ask(ticket) == 0
+            body, fds = asker.expect(asker.BOX)
+            assert struct.unpack("<QI", body[:12])[1] == asker.BOX_USER and len(fds) == 1
+            assert body[16:48] == ticket[:32], "whose it is"
+            box = socket.socket(fileno=fds[0])
+            box.setblocking(False)
+            return box
+
+        def act(asker):
+            box = get_box(asker)
+
+            def is_put():  # in vain until the maker knows the box
+                maker.write("more")
+                return take(box)
+
+            until(is_put, "what is exported to lie in the box")
+            assert asker.ask(ticket) == 0
+            until(lambda: take(box), "more to lie in it after a question")
+            for word in ["more"] * 5 + ["drop"]:
+                maker.write(word)
+            until(lambda: asker.ask(ticket) == errno.ENOENT, "the memory to be freed")
+            assert not take(box), "what is freed is taken out"
+            asker.send_uses(0)
+            body, fds = asker.expect(asker.BOX)
+            while not fds and struct.unpack("<QI", body[:12])[1] != asker.BOX_OVER:
+                body, fds = asker.expect(asker.BOX)
+
+        self.check(act, version=Gate.NEWEST)
+        self.assertEqual(maker.end_input(), 0)
+
+    def test_an_older_gate_gets_no_box(self):
+        maker, ticket = self.maker()
+
+        def act(asker):
+            assert asker.ask(ticket) == 0
+            assert asker.ask(ticket) == 0  # expect() would have met it
+
+        self.check(act)
+        self.assertEqual(maker.end_input(), 0)
 
     def test_the_newest_question_is_answered_also_after_a_full_socket(self):
         maker, ticket = self.maker()

@@ -131,16 +131,18 @@ class Gate(Packets):
     """What a process says that claims to be a guest."""
 
     MAGIC, VERSION = 0x45544147, 5  # the oldest that vgpud lets in: of vGPUs of one device
-    NEWEST = 6
+    NEWEST = 7
     JOIN, CLOSED, ALLOCATIONS, EXPORTED, RELEASED, MAPPED, OPENED, CREATED, WAITING, TAKEN, IMPORT, OFFERED, USES, ORDER = \
         range(1, 15)
     IMPORTS_MAX, USES_MAX = 65536, 64
     WELCOME, REFUSED, CLOSE, EXPORT, RELEASE, MAP, OPEN, CREATE = range(64, 72)
     WATCH, STEP, TAKE, IMPORTED, OFFER = range(72, 77)
+    BOX = 78
+    BOX_OVER, _, _, BOX_USER = range(4)
     OPEN_STATE, CLOSED_STATE, RELEASED_STATE = range(3)
 
-    def header(self, message, magic=MAGIC, version=VERSION):
-        return struct.pack("<IHH", magic, version, message)
+    def header(self, message, magic=MAGIC, version=None):
+        return struct.pack("<IHH", magic, self.VERSION if version is None else version, message)
 
     def join(self, vgpu, state=OPEN_STATE, version=VERSION, driver_version=13000, imports=0,
              ticket_slot=0):

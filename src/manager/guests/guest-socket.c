@@ -215,7 +215,7 @@ static int check_version(struct gate_link *link, const struct gate_header *heade
 /* A program that was started before OpenVGPU was upgraded has the gate of that time. */
 static int check_devices(struct gate_link *link, const struct instance *instance)
 {
-        if (instance->n_parts == 1 || link->version >= GATE_WIRE_VERSION)
+        if (instance->n_parts == 1 || link->version >= GATE_WIRE_DEVICES)
                 return 0;
         return refuse(
                 link, EPROTONOSUPPORT,

@@ -11,6 +11,7 @@
 #include "daemon/foreign.h"
 #include "daemon/log.h"
 #include "manager/guests/gate-link.h"
+#include "manager/guests/share-box.h"
 #include "manager/model/account.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
@@ -110,6 +111,16 @@ static uint32_t ticket_slot(const struct guest *guest)
         return guest->ticket_slot ? guest->ticket_slot - 1 : guest->slot;
 }
 
+bool share_get_process(const struct guest *guest, struct gate_process *ret_process)
+{
+        *ret_process = (struct gate_process){
+                .start_time = guest->start_time,
+                .slot = ticket_slot(guest),
+                .mark = GATE_TICKET_MARK,
+        };
+        return uuid_to_bytes(guest->instance->uuid, ret_process->vgpu);
+}
+
 static struct guest *find_guest(const struct instance *instance, const struct gate_process *process)
 {
         struct guest *guest;
@@ -202,6 +213,7 @@ static int ask(struct share_question *question)
         maker->n_may_offer++;
         question->maker = maker;
         list_append(&maker->questions, &question->link);
+        share_box_fill(question->user, maker);
         return 0;
 }
 
@@ -329,6 +341,8 @@ int share_receive_offered(struct guest *maker, const void *message, size_t size,
         if (r == 0)
                 r = sharing_add(question->user, maker);
         answer(question, r, fds);
+        if (r == 0 && !question->is_blocked)
+                share_box_begin(question->user, maker);
         return 0;
 }
 
@@ -368,6 +382,7 @@ static void on_news_turn(void *userdata)
                 list_for_each(instance, &user->instance->manager->instances, link)
                         add_makers_in(user, instance, &news->uses);
         user->has_told = true;
+        share_box_settle(user);
 }
 
 static struct share_news *news_of(struct guest *user)
@@ -410,17 +425,6 @@ int share_receive_uses(struct guest *user, const void *message, size_t size, siz
         return 0;
 }
 
-/* Whom its users know by its tickets. */
-static bool get_process(const struct guest *guest, struct gate_process *ret_process)
-{
-        *ret_process = (struct gate_process){
-                .start_time = guest->start_time,
-                .slot = ticket_slot(guest),
-                .mark = GATE_TICKET_MARK,
-        };
-        return uuid_to_bytes(guest->instance->uuid, ret_process->vgpu);
-}
-
 /* It was let go, or its users told a new manager before it did: they have its memory all the while. */
 static void meet_users(struct guest *maker)
 {
@@ -428,7 +432,7 @@ static void meet_users(struct guest *maker)
         struct instance *instance;
         struct guest *user, *found;
 
-        if (!get_process(maker, &process))
+        if (!share_get_process(maker, &process))
                 return;
         list_for_each(instance, &maker->instance->manager->instances, link)
                 list_for_each(user, &instance->guests, link)
@@ -475,6 +479,7 @@ void share_detach(struct guest *guest)
                 free(guest->news);
                 guest->news = NULL;
         }
+        share_box_end(guest);
         end_questions(guest, guest->is_dead ? -ESRCH : -EAGAIN);
 }
 
@@ -486,7 +491,7 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
         if (event != GUEST_LEFT && event != GUEST_UNLOADED)
                 return;
         share_detach(guest);
-        if (event == GUEST_LEFT && guest->let_go_reason[0] && get_process(guest, &process))
+        if (event == GUEST_LEFT && guest->let_go_reason[0] && share_get_process(guest, &process))
                 sharing_part(guest, &process);
         sharing_end(guest);
 }

@@ -11,9 +11,11 @@
  * whose memory it has. Both wait for their turn among the users, as a request on the control socket does.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct gate_join;
+struct gate_process;
 struct guest;
 struct manager;
 
@@ -22,6 +24,9 @@ int share_receive_import(struct guest *user, const void *message, size_t size, s
 int share_receive_offered(struct guest *maker, const void *message, size_t size, int *fds,
                           size_t n_fds);
 int share_receive_uses(struct guest *user, const void *message, size_t size, size_t n_fds);
+
+/* share_get_process() - whom others know by the tickets of @guest. */
+bool share_get_process(const struct guest *guest, struct gate_process *ret_process);
 
 /* share_attach() - its gate has connected, and has said @join: at most GATE_IMPORTS_MAX pieces. */
 void share_attach(struct guest *guest, const struct gate_join *join);

@@ -70,6 +70,8 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
         list_init(&guest->comparison.link);
         list_init(&guest->makers);
         list_init(&guest->users);
+        list_init(&guest->boxes);
+        list_init(&guest->filled_boxes);
         list_init(&guest->questions);
         process_get_name(pid, guest->name);
         if (container_find(&container, pid))

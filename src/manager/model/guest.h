@@ -161,10 +161,11 @@ struct guest {
         uint32_t n_imports;        /* pieces of others' memory that it has, as it last said */
         struct list makers, users; /* sharing.h: whose memory it has, and who has its */
         unsigned int n_makers;
-        uint32_t n_shared;                /* times that it has begun to share memory with another */
-        struct list questions;            /* share_question: for memory that it has made */
-        struct share_question *question;  /* its own; NULL: none yet */
-        struct share_news *news;          /* of whose memory it has; NULL: none yet */
+        uint32_t n_shared;               /* times that it has begun to share memory with another */
+        struct list boxes, filled_boxes; /* share_box: with makers of what it has, with its users */
+        struct list questions;           /* share_question: for memory that it has made */
+        struct share_question *question; /* its own; NULL: none yet */
+        struct share_news *news;         /* of whose memory it has; NULL: none yet */
         uint64_t n_may_tell, n_may_offer; /* times that it may send USES, OFFERED */
         struct residency_guest residency;
         struct rest_guest rest;
