@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/fault.h"
@@ -240,7 +241,17 @@ static bool is_whole(const struct workers *workers)
         return workers->table->compression == IMAGE_COMPRESSION_NONE && !workers->table->inherited;
 }
 
-static void write_all(struct workers *workers)
+static void write_in_place(struct workers *workers)
+{
+        workers->file_end = workers->options->begin;
+        workers->file_room = UINT64_MAX;
+        workers_run(workers);
+        workers->table->file_size = workers->file_end;
+        if (!workers->has_failed && fdatasync(workers->files->fd) < 0)
+                workers_fail_file(workers, workers->files, -errno, "write");
+}
+
+static void write_new(struct workers *workers)
 {
         uint64_t size = is_whole(workers) ? worker_align(workers->table->size) : 0;
         int fd = workers->files->fd, r = size > 0 ? grow(workers, size) : 0;
@@ -301,8 +312,10 @@ static int write_file(const struct image_data_file *file, const struct iovec *pi
         if (r < 0)
                 (void)image_fail_file(error, r, "write", file->path);
         image_file_block_signal(&before);
-        if (r == 0)
-                write_all(&workers);
+        if (r == 0 && options->begin)
+                write_in_place(&workers);
+        else if (r == 0)
+                write_new(&workers);
         image_file_restore_signal(&before);
         r = workers_end(&workers, start, ret_report);
         if (r < 0)

@@ -76,6 +76,7 @@ struct image_data_options {
         uint32_t chunk_size;        /* 0: IMAGE_CHUNK_SIZE */
         unsigned int threads;       /* 0: as the number of processors suggests */
         bool no_ring, no_direct_io; /* do not even try */
+        uint64_t begin; /* 0, or: write from here on, in a file that is long enough and stays so */
         const atomic_bool
                 *must_end; /* NULL, or: soon after it is set, the call fails with -ECANCELED */
 

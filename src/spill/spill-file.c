@@ -44,6 +44,11 @@ static uint64_t end_length(size_t n_chunks)
         return align(n_chunks * sizeof(struct image_chunk)) + SPAN_ALIGN;
 }
 
+uint64_t spill_file_get_room(uint64_t bytes)
+{
+        return align(bytes) + end_length(image_table_count(bytes, IMAGE_CHUNK_SIZE));
+}
+
 /* With direct I/O, where the file system can. */
 static int open_direct(int directory, const char *name, int flags)
 {
@@ -142,7 +147,14 @@ static int make_buffer(char **ret_buffer, uint64_t size)
         return 0;
 }
 
-static int write_end(int fd, const struct spill_mark *mark, const struct image_table *table)
+static uint64_t find_end(uint64_t begin, const struct image_table *table)
+{
+        return begin ? begin + spill_file_get_room(table->size)
+                     : align(table->file_size) + end_length(table->n_chunks);
+}
+
+static int write_end(int fd, uint64_t begin, const struct spill_mark *mark,
+                     const struct image_table *table)
 {
         const uint64_t length = end_length(table->n_chunks);
         const size_t table_size = table->n_chunks * sizeof(*table->chunks);
@@ -162,57 +174,64 @@ static int write_end(int fd, const struct spill_mark *mark, const struct image_t
         memcpy(trailer.magic, magic, sizeof(magic));
         memcpy(buffer, table->chunks, table_size);
         memcpy(buffer + length - SPAN_ALIGN, &trailer, sizeof(trailer));
-        r = write_fully(fd, buffer, length, align(table->file_size));
+        r = write_fully(fd, buffer, length, find_end(begin, table) - length);
         return r == 0 && fdatasync(fd) < 0 ? -errno : r;
 }
 
-int spill_file_write(int fd, const struct spill_mark *mark, const struct iovec *pieces,
-                     size_t n_pieces, const atomic_bool *must_end, struct image_error *error)
+int spill_file_write(int fd, uint64_t begin, const struct spill_mark *mark,
+                     const struct iovec *pieces, size_t n_pieces, const atomic_bool *must_end,
+                     struct image_error *error)
 {
-        const struct image_data_options options = options_of(fd, must_end);
+        struct image_data_options options = options_of(fd, must_end);
         struct image_data_report report;
         struct image_table table = { 0 };
-        int r = image_data_write_fd(fd, WHAT, pieces, n_pieces, &options, &table, &report, error);
+        int r;
 
+        /* What a ring has begun may reach the disk after the process has ended: then others write there. */
+        options.begin = begin;
+        options.no_ring = begin > 0;
+        r = image_data_write_fd(fd, WHAT, pieces, n_pieces, &options, &table, &report, error);
         if (r < 0)
                 return r;
-        r = write_end(fd, mark, &table);
+        r = write_end(fd, begin, mark, &table);
         image_table_deinit(&table);
         return r < 0 ? image_fail_file(error, r, "write", WHAT) : 0;
 }
 
 /* Reading. */
 
-static int read_trailer(int fd, struct trailer *ret_trailer)
+static bool is_trailer(const struct trailer *trailer, uint64_t end)
+{
+        return memcmp(trailer->magic, magic, sizeof(magic)) == 0 && trailer->chunk_size > 0 &&
+               trailer->n_chunks == image_table_count(trailer->size, trailer->chunk_size) &&
+               trailer->file_size <= end &&
+               align(trailer->file_size) + end_length(trailer->n_chunks) <= end;
+}
+
+static int read_trailer(int fd, uint64_t end, struct trailer *ret_trailer)
 {
         CLEANUP(freep) char *buffer = NULL;
-        struct stat status;
-        int r = fstat(fd, &status) < 0 ? -errno : make_buffer(&buffer, SPAN_ALIGN);
+        int r = make_buffer(&buffer, SPAN_ALIGN);
 
-        if (r == 0 && status.st_size < SPAN_ALIGN)
+        if (r == 0 && end < SPAN_ALIGN)
                 r = -EBADMSG;
         if (r == 0)
-                r = read_fully(fd, buffer, SPAN_ALIGN, (uint64_t)status.st_size - SPAN_ALIGN);
+                r = read_fully(fd, buffer, SPAN_ALIGN, end - SPAN_ALIGN);
         if (r < 0)
                 return r;
         memcpy(ret_trailer, buffer, sizeof(*ret_trailer));
-        if (memcmp(ret_trailer->magic, magic, sizeof(magic)) != 0 || ret_trailer->chunk_size == 0 ||
-            ret_trailer->n_chunks !=
-                    image_table_count(ret_trailer->size, ret_trailer->chunk_size) ||
-            align(ret_trailer->file_size) + end_length(ret_trailer->n_chunks) !=
-                    (uint64_t)status.st_size)
-                return -EBADMSG;
-        return 0;
+        return is_trailer(ret_trailer, end) ? 0 : -EBADMSG;
 }
 
-static int read_table(int fd, const struct trailer *trailer, struct image_table *table)
+static int read_table(int fd, uint64_t end, const struct trailer *trailer,
+                      struct image_table *table)
 {
         const size_t size = trailer->n_chunks * sizeof(*table->chunks);
         CLEANUP(freep) char *buffer = NULL;
         int r = make_buffer(&buffer, align(size));
 
         if (r == 0)
-                r = read_fully(fd, buffer, align(size), align(trailer->file_size));
+                r = read_fully(fd, buffer, align(size), end - end_length(trailer->n_chunks));
         if (r < 0)
                 return r;
         if (checksum_add(0, buffer, size) != trailer->checksum)
@@ -233,19 +252,38 @@ static int fail_end(int r, struct image_error *error)
                        : image_fail_file(error, r, "read", WHAT);
 }
 
-int spill_file_read(int fd, const struct spill_mark *mark, const struct iovec *pieces,
-                    size_t n_pieces, const atomic_bool *must_end, struct image_error *error)
+static int find_end_of(int fd, uint64_t begin, const struct iovec *pieces, size_t n_pieces,
+                       uint64_t *ret_end)
+{
+        struct stat status;
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < n_pieces; i++)
+                sum += pieces[i].iov_len;
+        if (!begin && fstat(fd, &status) < 0)
+                return -errno;
+        *ret_end = begin ? begin + spill_file_get_room(sum) : (uint64_t)status.st_size;
+        return 0;
+}
+
+int spill_file_read(int fd, uint64_t begin, const struct spill_mark *mark,
+                    const struct iovec *pieces, size_t n_pieces, const atomic_bool *must_end,
+                    struct image_error *error)
 {
         struct image_data_options options = options_of(fd, must_end);
         struct image_data_report report;
         struct image_table table = { 0 };
         struct trailer trailer = { 0 };
-        int r = read_trailer(fd, &trailer);
+        uint64_t end = 0;
+        int r = find_end_of(fd, begin, pieces, n_pieces, &end);
+
+        if (r == 0)
+                r = read_trailer(fd, end, &trailer);
 
         if (r == 0 && memcmp(&trailer.mark, mark, sizeof(*mark)) != 0)
                 r = -EBADMSG;
         if (r == 0)
-                r = read_table(fd, &trailer, &table);
+                r = read_table(fd, end, &trailer, &table);
         if (r < 0)
                 return fail_end(r, error);
         /* What a ring has begun ends after the process may have: then the memory may be somebody else's. */

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/list.h"
+#include "spill/spill-internal.h"
 
 struct mapping {
         int fd; /* only compared */
@@ -27,6 +28,7 @@ struct spill_copy {
         pthread_t thread;
         bool is_read;
         int fd;
+        uint64_t begin;
         struct spill_mark mark;
         struct mapping *mappings; /* of whole slabs: huge pages cannot be mapped in parts */
         size_t n_mappings;
@@ -36,13 +38,6 @@ struct spill_copy {
         struct spill_result result;
         spill_done_fn done;
         void *userdata;
-};
-
-struct spill {
-        int directory, finished;
-        sd_event_source *source;
-        pthread_mutex_t lock; /* of both lists */
-        struct list running, ended;
 };
 
 /* Memory. */
@@ -119,6 +114,7 @@ static int copy_new(struct spill_copy **ret_copy, struct spill *spill,
         copy->spill = spill;
         copy->is_read = order->is_read;
         copy->mark = order->mark;
+        copy->begin = order->begin;
         copy->fd = fcntl(order->fd, F_DUPFD_CLOEXEC, 3);
         r = copy->fd < 0 ? -errno : map_all(copy, order);
         if (r < 0)
@@ -137,11 +133,11 @@ static int run(struct spill_copy *copy)
         (void)fault_point(copy->is_read ? "spill.reading"
                                         : "spill.writing"); /* to kill or to wait */
         if (copy->is_read)
-                r = spill_file_read(copy->fd, &copy->mark, copy->pieces, copy->n_pieces,
-                                    &copy->must_end, reason);
+                r = spill_file_read(copy->fd, copy->begin, &copy->mark, copy->pieces,
+                                    copy->n_pieces, &copy->must_end, reason);
         else
-                r = spill_file_write(copy->fd, &copy->mark, copy->pieces, copy->n_pieces,
-                                     &copy->must_end, reason);
+                r = spill_file_write(copy->fd, copy->begin, &copy->mark, copy->pieces,
+                                     copy->n_pieces, &copy->must_end, reason);
         (void)fault_point(copy->is_read ? "spill.read" : "spill.written");
         return r;
 }
@@ -206,9 +202,10 @@ int spill_new(struct spill **ret_spill, sd_event *event, int directory)
         list_init(&spill->ended);
         (void)pthread_mutex_init(&spill->lock, NULL);
         spill->finished = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        r = spill->finished < 0 ? -errno
-                                : sd_event_add_io(event, &spill->source, spill->finished, EPOLLIN,
-                                                  on_finished, spill);
+        r = spill->finished < 0 ? -errno : spill_stuck_new(&spill->stuck);
+        if (r == 0)
+                r = sd_event_add_io(event, &spill->source, spill->finished, EPOLLIN, on_finished,
+                                    spill);
         if (r < 0) {
                 spill_free(spill);
                 return r;
@@ -257,6 +254,7 @@ struct spill *spill_free(struct spill *spill)
         (void)pthread_mutex_destroy(&spill->lock);
         fd_close(spill->finished);
         fd_close(spill->directory);
+        spill->stuck = spill_stuck_unref(spill->stuck);
         free(spill);
         return NULL;
 }

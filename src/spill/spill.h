@@ -29,8 +29,9 @@ struct spill_extent {
 };
 
 struct spill_order {
-        bool is_read; /* from the file to the slabs; else to the file */
-        int fd;       /* of the file; a duplicate is made */
+        bool is_read;   /* from the file to the slabs; else to the file */
+        int fd;         /* of the file; a duplicate is made */
+        uint64_t begin; /* where in it, if it is a larger one (spill-file.h) */
         struct spill_mark mark;
         const struct spill_extent *extents;
         size_t n_extents;

@@ -13,6 +13,7 @@
 #include "base/size.h"
 #include "base/test.h"
 #include "spill/spill-directory.h"
+#include "spill/spill-reserve.h"
 #include "spill/spill.h"
 
 #define SLAB  (2 * MIB)
@@ -38,6 +39,7 @@ struct fixture {
         int slab[SLABS], file;
         bool is_done;
         struct spill_result result;
+        uint64_t begin;
 };
 
 static unsigned char *map(int fd)
@@ -108,6 +110,7 @@ static struct spill_copy *begin(struct fixture *fixture, bool is_read,
         const struct spill_extent extents[] = EXTENTS(fixture->slab);
         const struct spill_order order = { .is_read = is_read,
                                            .fd = fixture->file,
+                                           .begin = fixture->begin,
                                            .mark = *mark,
                                            .extents = extents,
                                            .n_extents = N_EXTENTS };
@@ -226,6 +229,50 @@ static void test_a_file_that_was_altered_or_cut_off_is_refused(void **state)
         assert_int_equal(copy(fixture, true, &alice), -EBADMSG);
 }
 
+/* Two processes have parts of one file, and what each has is its own. */
+static void test_parts_of_what_is_held(void **state)
+{
+        struct fixture *fixture = *state;
+        const struct spill_mark bob = { "bob", 4, 5, 6 };
+        const uint64_t second = SPILL_FILE_BEGIN_MIN + spill_file_get_room(BYTES);
+        struct failure failure = { 0 };
+        struct stat status;
+
+        assert_int_equal(spill_reserve(fixture->spill, "here", &fixture->file,
+                                       second + spill_file_get_room(BYTES), &failure),
+                         0);
+        fill(fixture, 7);
+        fixture->begin = SPILL_FILE_BEGIN_MIN;
+        assert_int_equal(copy(fixture, false, &alice), 0);
+        fill(fixture, 9);
+        fixture->begin = second;
+        assert_int_equal(copy(fixture, false, &bob), 0);
+        assert_int_equal(copy(fixture, true, &alice), -EBADMSG);
+        fill(fixture, 0);
+        assert_int_equal(copy(fixture, true, &bob), 0);
+        check(fixture, 9);
+        fixture->begin = SPILL_FILE_BEGIN_MIN;
+        assert_int_equal(copy(fixture, true, &alice), 0);
+        check(fixture, 7);
+        assert_int_equal(fstat(fixture->file, &status), 0);
+        assert_int_equal(status.st_size, second + spill_file_get_room(BYTES));
+        assert_false(spill_reserve_is_stuck(fixture->spill));
+}
+
+static void test_room_that_is_not_there_is_not_held(void **state)
+{
+        struct fixture *fixture = *state;
+        struct failure failure = { 0 };
+        int fd = -1;
+
+        assert_int_equal(
+                spill_reserve(fixture->spill, "/a/disk", &fd, (uint64_t)1 << 52, &failure) < 0,
+                true);
+        assert_int_equal(fd, -1);
+        assert_string_equal(failure.name, "NoRoom");
+        assert_non_null(strstr(failure.message, "/a/disk"));
+}
+
 /* As on a disk that is full: the kernel takes no more. */
 static void test_without_room_it_says_so(void **state)
 {
@@ -298,6 +345,8 @@ int main(void)
                 TEST(test_where_files_have_names_first),
                 TEST(test_nobody_gets_the_memory_of_another),
                 TEST(test_a_file_that_was_altered_or_cut_off_is_refused),
+                TEST(test_parts_of_what_is_held),
+                TEST(test_room_that_is_not_there_is_not_held),
                 TEST(test_without_room_it_says_so),
                 TEST(test_a_copy_may_be_cancelled),
                 TEST(test_a_directory_that_others_may_enter_is_refused),
