@@ -26,7 +26,8 @@ struct residency_instance {
         bool waits_for_room;        /* of it: the operation has begun, and the device is full */
         uint32_t moved_percent;     /* of its memory, by that operation */
         uint64_t wanted_ns;         /* since when a program waits for it; 0: none does */
-        uint64_t not_before_ns, pause_ns;
+        uint64_t not_before_ns, pause_ns,
+                failed_ns;           /* the last: when it was, if pause_ns is more than 0 */
         struct room_promise promise; /* what others leave or have left for it */
         uint64_t stuck_ns;           /* since when nobody could leave for it; 0: that is not so */
         uint64_t asks_ns;            /* since when an allocation waits for room; 0: none does */

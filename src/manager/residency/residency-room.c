@@ -143,6 +143,20 @@ static enum stay_place get_place(const struct instance *instance)
         return instance->operation->kind == &operation_suspend ? STAY_LEAVING : STAY_COMING;
 }
 
+/*
+ * Who could not come in does not send others away for that again at once; and not never, for the reason may be gone
+ * and those that are there may stay for good.
+ */
+static bool is_modest(const struct instance *instance)
+{
+        const struct residency_instance *mine = &instance->residency;
+
+        if (instance->image)
+                return true;
+        return mine->pause_ns > 0 && !mine->lacked_room &&
+               clock_now(CLOCK_MONOTONIC) - mine->failed_ns < 2 * mine->pause_ns;
+}
+
 struct stay residency_get_stay(const struct instance *instance)
 {
         const struct residency_instance *mine = &instance->residency;
@@ -164,7 +178,7 @@ struct stay residency_get_stay(const struct instance *instance)
                 .place = get_place(instance),
                 .wants = instance_is_off(instance) ? mine->wanted_ns : mine->asks_ns,
                 .needs = get_needs(instance),
-                .is_modest = (mine->pause_ns > 0 && !mine->lacked_room) || instance->image,
+                .is_modest = is_modest(instance),
                 .was_cut = mine->was_cut,
         };
 }

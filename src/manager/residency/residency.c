@@ -104,7 +104,8 @@ static void pause_for(struct instance *instance, uint64_t first_ns, uint64_t las
         mine->pause_ns = mine->pause_ns < first_ns ? first_ns : 2 * mine->pause_ns;
         if (mine->pause_ns > last_ns)
                 mine->pause_ns = last_ns;
-        mine->not_before_ns = now_ns() + mine->pause_ns;
+        mine->failed_ns = now_ns();
+        mine->not_before_ns = mine->failed_ns + mine->pause_ns;
 }
 
 void residency_fail(struct instance *instance, bool is_leaving, const char *reason)
