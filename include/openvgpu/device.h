@@ -37,6 +37,7 @@ struct vgpu_device {
         uint64_t memory_used;     /* bytes that vGPUs hold */
         uint64_t memory_swapped;  /* bytes of its vGPUs that are off it, in the pool */
         bool is_overcommitted;    /* its vGPUs take turns: see vgpud --overcommit */
+        uint64_t memory_left;     /* bytes: what it can still promise to one vGPU more */
 };
 
 struct vgpu_device_list {

@@ -31,7 +31,10 @@ struct vgpu_pool {
         uint64_t spare;      /* bytes kept of resumed vGPUs, and given up when the room is needed */
         uint64_t saved;      /* bytes more that would be used if equal blocks were not kept once */
         uint64_t spilled;    /* bytes of suspended vGPUs that are on disk instead (vgpud --spill) */
-        uint64_t spill_limit; /* limit of @spilled; 0: none but the disk, or nothing goes there */
+        uint64_t
+                spill_limit; /* limit of @spilled and @reserved; 0: none but the disk, or nothing goes there */
+        uint64_t reserved; /* bytes of the disk that are held for vGPUs of overcommitted devices */
+        const char *spill_failure; /* why nothing more is promised on that disk; "": it works */
 };
 
 struct vgpu_manager {

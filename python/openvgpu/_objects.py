@@ -59,6 +59,7 @@ class Device:
     memory_swapped: int = 0   # of vGPUs that are off it
     overcommitted: bool = False
     vgpus: int = 0            # how many are on it
+    memory_left: int = 0      # what it can still promise to one vGPU more
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,6 +167,8 @@ class Pool:
     saved: int = 0  # more that would be used if equal blocks were not kept once
     spilled: int = 0  # of suspended vGPUs, on disk instead
     spill_limit: int = 0  # of it; 0: none but the disk, or nothing goes there
+    reserved: int = 0  # of the disk, held for vGPUs of overcommitted devices
+    spill_failure: str = ""  # why nothing more is promised on that disk
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,9 +12,9 @@
 DEFINE_CLEANUP(struct vgpu_device_list *, vgpu_device_list_free);
 
 static const struct column columns[] = {
-        { "INDEX", true },    { "NAME", false }, { "MEMORY", true },
-        { "PROMISED", true }, { "USED", true },  { "SWAPPED", true },
-        { "VGPUS", true },    { "UUID", false }, { NULL, false },
+        { "INDEX", true }, { "NAME", false }, { "MEMORY", true },  { "PROMISED", true },
+        { "LEFT", true },  { "USED", true },  { "SWAPPED", true }, { "VGPUS", true },
+        { "UUID", false }, { NULL, false },
 };
 
 static int print_table(const struct arguments *arguments, const struct vgpu_device_list *list)
@@ -25,12 +25,13 @@ static int print_table(const struct arguments *arguments, const struct vgpu_devi
         for (size_t i = 0; i < list->n_devices; i++) {
                 const struct vgpu_device *device = list->devices[i];
                 char total[SIZE_TEXT_MAX], promised[SIZE_TEXT_MAX], used[SIZE_TEXT_MAX],
-                        swapped[SIZE_TEXT_MAX];
+                        swapped[SIZE_TEXT_MAX], left[SIZE_TEXT_MAX];
 
                 table_add(&table, "%u", device->index);
                 table_add(&table, "%s", device->name);
                 table_add(&table, "%s", size_format(total, device->memory_total));
                 table_add(&table, "%s", size_format(promised, device->memory_promised));
+                table_add(&table, "%s", size_format(left, device->memory_left));
                 table_add(&table, "%s", size_format(used, device->memory_used));
                 table_add(&table, "%s", size_format(swapped, device->memory_swapped));
                 table_add(&table, "%u", device->n_vgpus);

@@ -24,7 +24,7 @@ static void print_pool(const struct vgpu_pool *pool)
 {
         char used[SIZE_TEXT_MAX], limit[SIZE_TEXT_MAX], ready[SIZE_TEXT_MAX], slab[SIZE_TEXT_MAX],
                 huge[SIZE_TEXT_MAX], spare[SIZE_TEXT_MAX], saved[SIZE_TEXT_MAX],
-                spilled[SIZE_TEXT_MAX];
+                spilled[SIZE_TEXT_MAX], reserved[SIZE_TEXT_MAX];
 
         print_line("pool", "%s of %s used by suspended vGPUs", size_format(used, pool->used),
                    size_format(limit, pool->limit));
@@ -44,6 +44,12 @@ static void print_pool(const struct vgpu_pool *pool)
         else if (pool->spilled > 0)
                 print_line("", "%s more of suspended vGPUs on disk",
                            size_format(spilled, pool->spilled));
+        if (pool->reserved > 0)
+                print_line("", "%s of the disk held for vGPUs of overcommitted GPUs",
+                           size_format(reserved, pool->reserved));
+        if (pool->spill_failure && pool->spill_failure[0])
+                print_line("", "the disk fails, nothing more is promised on it: %s",
+                           pool->spill_failure);
 }
 
 /* As soon as the log of vgpud warns of it. */

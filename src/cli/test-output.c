@@ -27,10 +27,11 @@ static void test_devices_are_a_table(void **state)
 {
         (void)state;
         expect_out("ListDevices", ANSWER("'devices':[" DEVICE_0 "," DEVICE_1 "]"), WORDS("devices"),
-                   "INDEX  NAME            MEMORY  PROMISED      USED  SWAPPED  VGPUS  UUID\n"
-                   "    0  NVIDIA H200  140.4 GiB    40 GiB  31.8 GiB      0 B      1  "
+                   "INDEX  NAME            MEMORY  PROMISED  LEFT      USED  SWAPPED  VGPUS  "
+                   "UUID\n"
+                   "    0  NVIDIA H200  140.4 GiB    40 GiB   0 B  31.8 GiB      0 B      1  "
                    "GPU-11111111-2222-3333-4444-555555555555\n"
-                   "    1  NVIDIA H200  140.4 GiB       0 B       0 B      0 B      0  "
+                   "    1  NVIDIA H200  140.4 GiB       0 B   0 B       0 B      0 B      0  "
                    "GPU-66666666-7777-8888-9999-000000000000\n");
         expect_out("ListDevices", ANSWER("'devices':[" DEVICE_0 "," DEVICE_1 "]"),
                    WORDS("devices", "--names"), "0\n1\n");
@@ -236,7 +237,8 @@ static void test_json_is_what_the_protocol_calls_it(void **state)
                    "      \"memory_promised\": 0,\n"
                    "      \"memory_used\": 0,\n"
                    "      \"memory_swapped\": 0,\n"
-                   "      \"overcommitted\": false\n"
+                   "      \"overcommitted\": false,\n"
+                   "      \"memory_left\": 0\n"
                    "    }\n"
                    "  ]\n"
                    "}\n");

@@ -43,6 +43,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/recovery-load.h"
 #include "manager/model/recovery.h"
+#include "manager/model/reserve.h"
 #include "manager/model/spilling.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation.h"
@@ -503,8 +504,10 @@ static void drop_idle_pages(struct manager *manager)
 
         list_for_each(instance, &manager->instances, link) {
                 free_guests_ended_unseen(instance);
-                if (list_is_empty(&instance->guests))
-                        recovery_drop_pages(instance);
+                if (!list_is_empty(&instance->guests))
+                        continue;
+                recovery_drop_pages(instance);
+                reserve_drop(instance);
         }
 }
 

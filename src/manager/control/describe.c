@@ -13,6 +13,7 @@
 #include "manager/model/launch.h"
 #include "manager/model/manager.h"
 #include "manager/model/promise.h"
+#include "manager/model/reserve.h"
 #include "manager/model/residency-view.h"
 #include "manager/model/spill-use.h"
 #include "record/records.h"
@@ -35,6 +36,8 @@ static void get_pool(const struct manager *manager, struct vgpu_pool *ret_record
                 .saved = info.saved,
                 .spilled = spill_use_get_sum(manager),
                 .spill_limit = manager->options->spill_limit,
+                .reserved = reserve_get_sum(manager),
+                .spill_failure = manager->spill_failure,
         };
 }
 
@@ -82,6 +85,7 @@ json_t *describe_device(const struct device *device)
                 .memory_used = device_get_used(device),
                 .memory_swapped = promise_get_swapped(device),
                 .is_overcommitted = promise_is_overcommitted(device),
+                .memory_left = promise_get_left(device),
         };
 
         return record_make(&record_device, &record);

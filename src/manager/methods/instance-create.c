@@ -13,6 +13,7 @@
 #include "daemon/process.h"
 #include "daemon/uuid.h"
 #include "manager/methods/placement.h"
+#include "manager/model/backing.h"
 #include "manager/model/container-record.h"
 #include "manager/model/device.h"
 #include "manager/model/instance-life.h"
@@ -254,8 +255,10 @@ static int make_stored(struct manager *manager, const struct instance_request *r
 static int set_settings(struct instance *instance, const void *userdata, struct failure *failure)
 {
         const struct instance_request *request = userdata;
-        int r = request->share ? settings_set_share(instance, request->share, failure) : 0;
+        int r = backing_hold(instance, instance_home(instance), instance->frame_buffer, failure);
 
+        if (r == 0 && request->share)
+                r = settings_set_share(instance, request->share, failure);
         if (r == 0 && request->space)
                 r = container_record_set(instance, request->space);
         if (r == 0 && request->pool_group)

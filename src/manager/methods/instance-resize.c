@@ -14,6 +14,7 @@
 #include "daemon/log.h"
 #include "manager/meter/meter.h"
 #include "manager/methods/instance-create.h"
+#include "manager/model/backing.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance-life.h"
@@ -120,6 +121,10 @@ int instance_resize(struct instance *instance, uint64_t frame_buffer, struct fai
 
         if (r == 0 && frame_buffer < instance->frame_buffer)
                 r = lower_quota(instance, frame_buffer, failure);
+        if (r < 0)
+                return r;
+        if (frame_buffer > instance->frame_buffer)
+                r = backing_hold(instance, instance_home(instance), frame_buffer, failure);
         if (r < 0)
                 return r;
         r = store_size(instance, frame_buffer);

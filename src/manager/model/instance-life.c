@@ -19,6 +19,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
 #include "manager/model/recovery.h"
+#include "manager/model/reserve.h"
 
 struct instance *instance_find_settled(struct manager *manager, const char *name,
                                        struct failure *failure)
@@ -82,6 +83,7 @@ struct instance *instance_free(struct instance *instance)
         sd_event_source_disable_unref(instance->catch_up_timer);
         backlog_end_lack(instance);
         room_forget(&instance->residency.promise);
+        reserve_forget(instance);
         for (size_t i = 0; i < instance->n_parts; i++) {
                 page_deinit(&instance->part[i].page);
                 accounting_deinit(&instance->part[i].meter.accounting);
@@ -194,8 +196,10 @@ int instance_add(struct manager *manager, struct store_instance *stored, instanc
                 r = store_commit(manager->store);
         if (r < 0) {
                 store_rollback(manager->store);
-                if (instance)
+                if (instance) {
                         recovery_drop_pages(instance);
+                        reserve_drop(instance);
+                }
                 return r;
         }
         list_append(&manager->instances, &instance->link);
@@ -215,6 +219,7 @@ int instance_restore(struct manager *manager, const struct store_instance *store
                 return r;
         cost = get_cost(instance);
         r = account_force(manager->accounts, &instance->charge, instance->owner, &cost);
+        reserve_adopt(instance);
         if (r == 0)
                 r = recovery_get_pages(instance);
         if (r < 0)
@@ -262,6 +267,7 @@ static int forget(struct instance *instance)
                 return r;
         log_event_of(instance->owner, LOG_LEVEL_INFO, "removed", "vgpu=%s", instance->name);
         recovery_drop_pages(instance);
+        reserve_drop(instance);
         observer_tell_instance(&instance->manager->observers, instance, INSTANCE_REMOVED);
         instance_free(instance);
         observer_tell_changed(&manager->observers);

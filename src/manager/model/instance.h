@@ -33,6 +33,7 @@ struct group_wait;
 struct image_session;
 struct manager;
 struct operation;
+struct reserve;
 
 /* At most so many devices have a part of one vGPU: as many GPUs as a server has. */
 #define INSTANCE_PARTS_MAX GATE_DEVICES_MAX
@@ -88,6 +89,7 @@ struct instance {
                 uint64_t pause_us;
         } lack;                      /* of room, see backlog.h */
         struct image_session *image; /* a client's, or NULL */
+        struct reserve *reserve;     /* what is held for it on the disk: reserve.h; NULL: nothing */
         bool keeps_gates_away;       /* that have released their memory: they may not connect now */
         struct meter_instance meter;
         struct residency_instance residency;

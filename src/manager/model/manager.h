@@ -78,6 +78,7 @@ struct manager {
         uint64_t spill_tried;  /* bytes of the vGPU that is on its way, */
         uint64_t
                 spill_too_much; /* and of one that the disk had no room for, for those that wait; 0: none */
+        char spill_failure[80];  /* why nothing more is promised on that disk; "": it works */
         struct list room_makers; /* operations that wait for that: operation/make-room.h */
         int hash_key;            /* clean-copy.h */
         struct publisher *publisher;

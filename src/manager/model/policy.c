@@ -9,6 +9,7 @@
 
 #include "base/size.h"
 #include "manager/model/account.h"
+#include "manager/model/backing.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
@@ -264,11 +265,9 @@ static int refuse_pool(const struct instance *instance, uint64_t bytes, uint64_t
 
 uint64_t policy_get_available(const struct instance *instance, const char *owner)
 {
-        uint64_t available = pool_available(instance->manager->pool, owner), held;
+        uint64_t available = pool_available(instance->manager->pool, owner);
+        uint64_t held = backing_get_held(instance->manager, instance);
 
-        if (promise_is_overcommitted(instance_home(instance)))
-                return available;
-        held = promise_get_held(instance->manager);
         return available > held ? available - held : 0;
 }
 

@@ -7,8 +7,7 @@
  *
  * A device promises no more than it has, and what is off it does not count. Unless it is overcommitted (vgpud
  * --overcommit): then its vGPUs take turns (residency.h), and each may have to leave at any time. So a vGPU
- * gets a place there only if the pool could take all of them at once; of the pool this much is held for
- * them. An overcommitted device whose quotas fit into its memory needs nothing of the pool.
+ * gets a place there only if pool and disk could take all of them at once: backing.h.
  */
 
 #include <stdbool.h>
@@ -18,7 +17,6 @@
 
 struct device;
 struct instance;
-struct manager;
 
 bool promise_is_overcommitted(const struct device *device);
 
@@ -34,12 +32,6 @@ uint64_t promise_get_left(const struct device *device);
 /* promise_check_room() - can it promise @bytes more, without what @except has? NoRoom. */
 int promise_check_room(const struct device *device, uint64_t bytes, const struct instance *except,
                        struct failure *failure);
-
-/* promise_get_held() - of the pool, for vGPUs that are not there yet: nobody else may have it. */
-uint64_t promise_get_held(const struct manager *manager);
-
-/* promise_is_held_for() - is pool kept for @instance, wherever its memory is? Then to spill it helps no other. */
-bool promise_is_held_for(const struct instance *instance);
 
 /* promise_get_swapped() - what the vGPUs of @device that are off it have in the pool. */
 uint64_t promise_get_swapped(const struct device *device);

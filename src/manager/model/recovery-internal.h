@@ -19,6 +19,7 @@ struct instance_part;
 #define RECOVERY_PARKED  "parked/"
 #define RECOVERY_SLAB    "slab/"
 #define RECOVERY_SPILLED "spilled/"
+#define RECOVERY_RESERVE "reserve/"
 
 /* Beside what the store has of a context: the process was left behind when the others were resumed. */
 #define RECOVERY_ABSENT 0x100u

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/log.h"
+#include "manager/model/backing.h"
 #include "manager/model/backlog.h"
 #include "manager/model/device.h"
 #include "manager/model/footprint.h"
@@ -24,6 +25,7 @@
 #include "manager/model/pool-group.h"
 #include "manager/model/recovery-internal.h"
 #include "manager/model/recovery.h"
+#include "manager/model/reserve.h"
 #include "manager/model/spill-use.h"
 #include "manager/model/spilled.h"
 
@@ -308,6 +310,18 @@ static int load_instance(const struct store_instance *stored, void *userdata)
         return instance_restore(userdata, stored);
 }
 
+/* With less pool or disk than before nobody loses anything, but not all can leave. */
+static void hold_promises(struct manager *manager)
+{
+        struct failure failure = { 0 };
+        char quoted[LOG_QUOTED_MAX];
+
+        if (backing_hold_all(manager, &failure) < 0)
+                log_event(LOG_LEVEL_WARNING, "not all vGPUs can leave their devices at once",
+                          "reason=%s hint=\"%s\"", log_quote(quoted, failure.message),
+                          failure.hint);
+}
+
 int recovery_load(struct manager *manager)
 {
         struct instance *instance;
@@ -330,6 +344,8 @@ int recovery_load(struct manager *manager)
         (void)keeper_list(manager->keeper, RECOVERY_MEMORY, drop_ownerless_memory, manager);
         (void)keeper_list(manager->keeper, RECOVERY_PARKED, drop_ownerless_memory, manager);
         spilled_drop_ownerless(manager);
+        reserve_drop_ownerless(manager);
         recovery_sync_slabs(manager);
+        hold_promises(manager);
         return 0;
 }

@@ -153,6 +153,7 @@ int recovery_store_memory(const struct guest *guest)
                 return -ENOMEM;
         if (!guest->reservation && guest->spilled) {
                 extents[0] = (struct store_extent){ .slab = SPILLED_SLAB,
+                                                    .offset = guest->spilled->begin,
                                                     .length = guest->spilled->bytes,
                                                     .generation = guest->spilled->generation };
                 n_extents = 1;

@@ -25,3 +25,24 @@ uint64_t spill_use_get_sum(const struct manager *manager)
                 sum += spill_use_get(instance);
         return sum;
 }
+
+uint64_t spill_use_get_own(const struct instance *instance)
+{
+        const struct guest *guest;
+        uint64_t sum = 0;
+
+        list_for_each(guest, &instance->guests, link)
+                if (guest->spilled && guest->spilled->begin == 0)
+                        sum += guest->spilled->bytes;
+        return sum;
+}
+
+uint64_t spill_use_get_files(const struct manager *manager)
+{
+        const struct instance *instance;
+        uint64_t sum = 0;
+
+        list_for_each(instance, &manager->instances, link)
+                sum += spill_use_get_own(instance);
+        return sum;
+}

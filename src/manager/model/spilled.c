@@ -50,14 +50,14 @@ void spilled_drop(struct guest *guest)
         spilled_forget(guest);
 }
 
-static int make(struct guest *guest, int fd, uint64_t bytes, uint64_t generation)
+static int make(struct guest *guest, int fd, uint64_t begin, uint64_t bytes, uint64_t generation)
 {
         guest->spilled = calloc(1, sizeof(*guest->spilled));
         if (!guest->spilled) {
                 fd_close(fd);
                 return -ENOMEM;
         }
-        *guest->spilled = (struct spilled){ fd, bytes, generation };
+        *guest->spilled = (struct spilled){ fd, begin, bytes, generation };
         return 0;
 }
 
@@ -78,10 +78,10 @@ static int record(struct guest *guest)
         return r;
 }
 
-int spilled_set(struct guest *guest, int fd)
+int spilled_set(struct guest *guest, int fd, uint64_t begin)
 {
         struct manager *manager = guest->instance->manager;
-        int r = make(guest, fd, pool_get_length(guest->reservation),
+        int r = make(guest, fd, begin, pool_get_length(guest->reservation),
                      pool_get_generation(guest->reservation));
 
         if (r == 0)
@@ -98,7 +98,7 @@ int spilled_set(struct guest *guest, int fd)
 int spilled_adopt(struct guest *guest, const struct store_extent *stored)
 {
         char label[KEEPER_LABEL_MAX];
-        int fd, r = make(guest, -1, stored->length, stored->generation);
+        int fd, r = make(guest, -1, stored->offset, stored->length, stored->generation);
 
         if (r < 0)
                 return r;

@@ -23,9 +23,9 @@ void spilled_make_mark(const struct guest *guest, uint64_t generation, struct sp
 
 /*
  * spilled_set() - the guest's memory is in the file @fd from now on, which is taken in any case, and its reservation
- * is given back. Errors: those of the keeper and the store, and the reservation has it as before.
+ * is given back. @begin: where in the vGPU's reserve, or 0. Errors: those of the keeper and the store, and the reservation has it as before.
  */
-int spilled_set(struct guest *guest, int fd);
+int spilled_set(struct guest *guest, int fd, uint64_t begin);
 
 /* spilled_adopt() - what a former manager has spilled. Errors: -ENOENT: the file is gone. */
 int spilled_adopt(struct guest *guest, const struct store_extent *stored);

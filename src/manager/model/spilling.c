@@ -2,8 +2,11 @@
 #include "manager/model/spilling.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "daemon/log.h"
@@ -11,6 +14,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/reserve.h"
 #include "manager/model/spilled.h"
 #include "spill/spill-directory.h"
 #include "spill/spill.h"
@@ -21,6 +25,8 @@ struct spilling {
         struct guest *guest; /* NULL: nobody needs it */
         uid_t owner;
         int fd;
+        const struct reserve *reserve; /* only compared; NULL: a file of its own */
+        uint64_t begin;                /* where in that */
         uint64_t bytes, generation;
         struct spill_copy *copy;
         spilling_done_fn done;
@@ -78,7 +84,7 @@ static int settle(struct spilling *spilling, const struct spill_result *result)
         if (r < 0)
                 return r;
         instance = guest->instance;
-        r = spilled_set(guest, TAKE_FD(spilling->fd));
+        r = spilled_set(guest, TAKE_FD(spilling->fd), spilling->begin);
         if (r < 0)
                 return r;
         log_event_of(guest->payer, LOG_LEVEL_INFO, "memory went to the spill",
@@ -101,6 +107,24 @@ static void log_failure(const struct spilling *spilling, const struct spill_resu
                      log_quote(quoted, message));
 }
 
+/* A disk that does not take what was promised is counted on for nothing more, until it takes something again. */
+static void note_disk(struct manager *manager, int error)
+{
+        bool had_failed = manager->spill_failure[0] != '\0';
+
+        if (error == -ECANCELED || error == -ENOSPC)
+                return;
+        snprintf(manager->spill_failure, sizeof(manager->spill_failure), "%s",
+                 error ? strerror(-error) : "");
+        if (error && !had_failed)
+                log_event(LOG_LEVEL_ERROR, "the disk of the spill fails; no more is promised on it",
+                          "directory=%s error=\"%s\"", manager->options->spill_directory,
+                          strerror(-error));
+        else if (!error && had_failed)
+                log_event(LOG_LEVEL_NOTICE, "the disk of the spill works again", "directory=%s",
+                          manager->options->spill_directory);
+}
+
 static void on_written(const struct spill_result *result, void *userdata)
 {
         struct spilling *spilling = userdata;
@@ -108,6 +132,7 @@ static void on_written(const struct spill_result *result, void *userdata)
         spilling_done_fn done = spilling->done;
         int r = settle(spilling, result);
 
+        note_disk(manager, result->error);
         if (r < 0 && r != -ECANCELED)
                 log_failure(spilling, result, r);
         free_spilling(spilling);
@@ -119,7 +144,7 @@ static int begin_copy(struct spilling *spilling)
         const struct guest *guest = spilling->guest;
         struct pool *pool = spilling->manager->pool;
         CLEANUP(freep) struct spill_extent *places = NULL;
-        struct spill_order order = { .fd = spilling->fd };
+        struct spill_order order = { .fd = spilling->fd, .begin = spilling->begin };
         const struct pool_extent *extents = pool_get_extents(guest->reservation, &order.n_extents);
 
         places = calloc(order.n_extents, sizeof(*places));
@@ -131,6 +156,22 @@ static int begin_copy(struct spilling *spilling)
         order.extents = places;
         spilled_make_mark(guest, spilling->generation, &order.mark);
         return spill_begin(spilling->manager->spill, &spilling->copy, &order, on_written, spilling);
+}
+
+/* In the room that is held for the vGPU. Without any, or if it is in too many pieces, the disk must have more. */
+static int open_file(struct spilling *spilling)
+{
+        const struct instance *instance = spilling->guest->instance;
+        uint64_t begin = reserve_find_place(instance, spilling->bytes);
+
+        if (!begin)
+                return spill_make_file(spilling->manager->spill, &spilling->fd);
+        spilling->fd = fcntl(instance->reserve->fd, F_DUPFD_CLOEXEC, 3);
+        if (spilling->fd < 0)
+                return -errno;
+        spilling->reserve = instance->reserve;
+        spilling->begin = begin;
+        return 0;
 }
 
 int spilling_begin(struct guest *guest, spilling_done_fn done)
@@ -150,7 +191,7 @@ int spilling_begin(struct guest *guest, spilling_done_fn done)
                                        .done = done };
         list_append(&manager->spillings, &spilling->link);
         guest->spilling = spilling;
-        r = spill_make_file(manager->spill, &spilling->fd);
+        r = open_file(spilling);
         if (r == 0)
                 r = begin_copy(spilling);
         if (r < 0)
@@ -173,9 +214,26 @@ uint64_t spilling_get_bytes(const struct manager *manager, uid_t user)
         uint64_t sum = 0;
 
         list_for_each(spilling, &manager->spillings, link)
-                if (user == (uid_t)-1 || spilling->owner == user)
+                if (!spilling->reserve && (user == (uid_t)-1 || spilling->owner == user))
                         sum += spilling->bytes;
         return sum;
+}
+
+bool spilling_pass(const struct instance *instance, uint64_t end, uint64_t *begin)
+{
+        const struct spilling *spilling;
+        bool has_passed = false;
+
+        list_for_each(spilling, &instance->manager->spillings, link) {
+                uint64_t behind = spilling->begin + spill_file_get_room(spilling->bytes);
+
+                if (!spilling->reserve || spilling->reserve != instance->reserve ||
+                    spilling->begin >= end || behind <= *begin)
+                        continue;
+                *begin = behind;
+                has_passed = true;
+        }
+        return has_passed;
 }
 
 bool spilling_is_idle(const struct manager *manager)

@@ -7,6 +7,7 @@
 #include "base/test.h"
 #include "daemon/options.h"
 #include "daemon/uuid.h"
+#include "manager/model/backing.h"
 #include "manager/model/device.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
@@ -207,13 +208,13 @@ static void test_an_overcommitted_device_promises_what_the_pool_can_hold(void **
         settings.overcommit = 1;
         assert_int_equal(pool_new(&manager->pool, &pool), 0);
         link_in(manager, &one);
-        assert_int_equal(promise_get_held(manager), 0); /* it fits */
-        assert_false(promise_is_held_for(&one));
+        assert_int_equal(backing_get_held(manager, NULL), 0); /* it fits */
+        assert_false(backing_is_needed(&one));
         assert_int_equal(promise_get_left(device), 15 * GIB);
         link_in(manager, &two);
         assert_int_equal(promise_get_sum(device, NULL), 17 * GIB);
-        assert_int_equal(promise_get_held(manager), 17 * GIB);
-        assert_true(promise_is_held_for(&one));
+        assert_int_equal(backing_get_held(manager, NULL), 17 * GIB);
+        assert_true(backing_is_needed(&one));
         two.state = STATE_SUSPENDED;
         assert_int_equal(promise_get_sum(device, NULL), 17 * GIB);
         assert_int_equal(promise_check_room(device, 7 * GIB, NULL, &failure), 0);
@@ -225,7 +226,7 @@ static void test_an_overcommitted_device_promises_what_the_pool_can_hold(void **
         settings.overcommit = 3;
         assert_int_equal(promise_get_left(&manager->device[1]), 10 * GIB);
         one.part[0].device = &manager->device[1];
-        assert_int_equal(promise_get_held(manager), 0);
+        assert_int_equal(backing_get_held(manager, NULL), 0);
         settings.overcommit = 0;
         assert_int_equal(promise_get_left(&manager->device[1]), GIB);
         pool_free(manager->pool);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "manager/model/backing.h"
 #include "manager/model/clean-copy.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
@@ -43,10 +44,14 @@ static int check_promise(const struct instance *instance, const struct device *d
 
 int coming_check_promise(const struct operation *operation, struct failure *failure)
 {
+        struct instance *instance = operation->instance;
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < operation->instance->n_parts; i++)
-                r = check_promise(operation->instance, operation->target.device[i], failure);
+        for (size_t i = 0; r == 0 && i < instance->n_parts; i++)
+                r = check_promise(instance, operation->target.device[i], failure);
+        if (r == 0 && instance->n_parts == 1)
+                r = backing_hold(instance, operation->target.device[0], instance->frame_buffer,
+                                 failure);
         return r;
 }
 

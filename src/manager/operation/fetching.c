@@ -83,7 +83,9 @@ static int begin_copy(struct guest *guest)
 {
         struct manager *manager = guest->instance->manager;
         CLEANUP(freep) struct spill_extent *places = NULL;
-        struct spill_order order = { .is_read = true, .fd = guest->spilled->fd };
+        struct spill_order order = { .is_read = true,
+                                     .fd = guest->spilled->fd,
+                                     .begin = guest->spilled->begin };
         const struct pool_extent *extents = pool_get_extents(guest->fetched, &order.n_extents);
         struct spill_copy *copy;
 

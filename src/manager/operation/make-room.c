@@ -10,11 +10,12 @@
 #include "base/clock.h"
 #include "base/size.h"
 #include "manager/model/account.h"
+#include "manager/model/backing.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/policy.h"
-#include "manager/model/promise.h"
+#include "manager/model/reserve.h"
 #include "manager/model/spill-use.h"
 #include "manager/model/spilling.h"
 #include "manager/operation/operation.h"
@@ -74,7 +75,8 @@ static void add_instance(struct users *users, const struct instance *instance)
                                                                      instance->owner) };
         }
         user->pool += get_pool_bytes(instance);
-        user->spilled += spill_use_get(instance);
+        user->spilled += spill_use_get_own(instance);
+        user->spilled += instance->reserve ? instance->reserve->size : 0;
 }
 
 static int users_init(struct users *users, const struct manager *manager)
@@ -127,7 +129,8 @@ static bool can_go(const struct instance *instance, const struct operation *oper
 struct search {
         const struct operation *operation;
         struct users users;
-        bool is_own; /* only vGPUs of the operation's user */
+        bool is_own;      /* only vGPUs of the operation's user */
+        uint64_t surplus; /* backing.h */
         uint64_t sum;
         struct instance *first;
 };
@@ -156,29 +159,51 @@ static bool has_less(const struct search *search, const struct instance *instanc
         return find_user(&search->users, instance->owner)->pool < own->pool;
 }
 
-/* What is kept for vGPUs of overcommitted devices is theirs alone. */
+/* What is kept for vGPUs of overcommitted devices is theirs alone, and that they can leave was promised. */
 static bool would_help(const struct search *search, const struct instance *instance)
 {
         const struct instance *own = search->operation->instance;
+        bool is_promised = backing_is_needed(own);
 
         if (search->is_own && instance->owner != own->owner)
                 return false;
-        if (has_less(search, instance))
-                return false;
-        return !promise_is_held_for(instance) || promise_is_held_for(own);
+        if (backing_is_needed(instance) && reserve_is_backed(instance))
+                return is_promised || (search->surplus > 0 && !has_less(search, instance));
+        return !has_less(search, instance) && (is_promised || !backing_is_needed(instance));
 }
 
-static void look_at(struct search *search, struct instance *instance)
+/* Those that have no place of their own on the disk get what is left of it. */
+static bool has_place(const struct search *search, const struct instance *instance)
 {
         const struct manager *manager = instance->manager;
         const struct user *user = find_user(&search->users, instance->owner);
         uint64_t bytes = get_pool_bytes(instance);
 
+        return reserve_is_backed(instance) ||
+               ((manager->spill_too_much == 0 || bytes < manager->spill_too_much) &&
+                bytes <= get_spill_room(manager, &search->users, user));
+}
+
+/* What an operation of others may have of it. */
+static uint64_t get_gain(struct search *search, const struct instance *instance)
+{
+        uint64_t bytes = get_pool_bytes(instance);
+
+        if (!backing_is_needed(instance) || !reserve_is_backed(instance) ||
+            backing_is_needed(search->operation->instance))
+                return bytes;
+        if (bytes > search->surplus)
+                bytes = search->surplus;
+        search->surplus -= bytes;
+        return bytes;
+}
+
+static void look_at(struct search *search, struct instance *instance)
+{
         if (!can_go(instance, search->operation) || !would_help(search, instance) ||
-            (manager->spill_too_much > 0 && bytes >= manager->spill_too_much) ||
-            bytes > get_spill_room(manager, &search->users, user))
+            !has_place(search, instance))
                 return;
-        search->sum += bytes;
+        search->sum += get_gain(search, instance);
         if (!search->first || goes_before(search, instance, search->first))
                 search->first = instance;
 }
@@ -191,6 +216,7 @@ static int look(struct search *search, const struct operation *operation, bool i
 
         search->operation = operation;
         search->is_own = is_own;
+        search->surplus = backing_get_surplus(manager);
         if (r < 0)
                 return r;
         list_for_each(instance, &manager->instances, link)
@@ -203,6 +229,7 @@ static int look(struct search *search, const struct operation *operation, bool i
 static void end(struct operation *operation)
 {
         operation->making.timer = sd_event_source_disable_unref(operation->making.timer);
+        operation->making.then = NULL; /* it waits no more */
         list_remove(&operation->making.link);
         operation_end_part(operation);
 }
@@ -245,6 +272,24 @@ static const char *explain(const struct manager *manager, const struct search *s
                        : "and the spill has no room for more (--spill-limit)";
 }
 
+/*
+ * Is another vGPU on its way, which can go to the disk when it is off its device, or gives room back? One that waits
+ * for room itself is none.
+ */
+static bool has_others_under_way(const struct operation *operation)
+{
+        const struct manager *manager = operation->instance->manager;
+        const struct instance *instance;
+
+        if (!backing_is_needed(operation->instance))
+                return false;
+        list_for_each(instance, &manager->instances, link)
+                if (instance != operation->instance && instance->operation &&
+                    !instance->operation->making.then && backing_is_needed(instance))
+                        return true;
+        return false;
+}
+
 /* Starts what is still to be done. False: @ret_why it cannot be done. */
 static bool try_to_spill(struct operation *operation, uint64_t missing, bool is_own,
                          const char **ret_why)
@@ -258,7 +303,7 @@ static bool try_to_spill(struct operation *operation, uint64_t missing, bool is_
         r = look(&search, operation, is_own);
         *ret_why = explain(manager, &search);
         if (r < 0 || !search.first || search.sum < missing)
-                return false;
+                return r == 0 && has_others_under_way(operation);
         manager->spill_tried = get_pool_bytes(search.first);
         r = start(search.first);
         if (r == 0 || !spilling_is_idle(manager))

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/model/backing.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/size.h"
+#include "daemon/log.h"
+#include "daemon/options.h"
+#include "manager/model/device.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/model/pool-group.h"
+#include "manager/model/promise.h"
+#include "manager/model/reserve.h"
+
+/* In the pool a vGPU has whole slabs. */
+static uint64_t round_up(uint64_t bytes, uint64_t slab_size)
+{
+        return (bytes + slab_size - 1) / slab_size * slab_size;
+}
+
+/* Do the vGPUs of @device not fit on it all together? */
+static bool is_needed_on(const struct device *device)
+{
+        return promise_is_overcommitted(device) &&
+               promise_get_sum(device, NULL) > device->memory_total;
+}
+
+bool backing_is_needed(const struct instance *instance)
+{
+        return is_needed_on(instance_home(instance));
+}
+
+static uint64_t get_owned(const struct instance *instance)
+{
+        uint64_t room;
+
+        return pool_get_owned(instance->manager->pool, instance->uuid, &room);
+}
+
+/* Who needs a place. */
+
+struct place_of {
+        const struct instance *of; /* NULL: a new one */
+        struct instance *instance; /* the same, if something is to be held */
+        uint64_t frame_buffer, bytes;
+        bool is_backed, was_backed;
+};
+
+/* One vGPU is or will be on a device with a quota that it has not yet. */
+struct wish {
+        const struct device *device; /* NULL: there is no such */
+        uint64_t bytes;
+        const struct instance *except; /* that is it */
+        struct instance
+                *instance; /* the same, if something is to be held for it; NULL: only asked */
+};
+
+struct plan {
+        const struct manager *manager;
+        struct pool_info info;
+        struct place_of *places;
+        size_t n;
+        uint64_t others;       /* what those have of the pool that have no place */
+        uint64_t pool, window; /* of those with a place in the pool, and on the disk */
+        uint64_t disk, free;   /* what they take of the disk that is not held yet, and may */
+};
+
+static void plan_deinit(struct plan *plan)
+{
+        free(plan->places);
+}
+
+static bool is_of(const struct instance *instance, const struct device *device)
+{
+        return instance_is_on(instance, device) || instance_is_bound_for(instance, device);
+}
+
+static bool is_wished_on(const struct wish *wish, const struct device *device)
+{
+        uint64_t bytes = wish->device == device ? wish->bytes : 0;
+
+        return promise_is_overcommitted(device) &&
+               promise_get_sum(device, wish->except) + bytes > device->memory_total;
+}
+
+static void add_place(struct plan *plan, const struct instance *of, struct instance *instance,
+                      uint64_t frame_buffer)
+{
+        struct place_of *place = &plan->places[plan->n++];
+
+        *place = (struct place_of){ .of = of,
+                                    .instance = instance,
+                                    .frame_buffer = frame_buffer,
+                                    .bytes = round_up(frame_buffer, plan->info.slab_size) };
+        place->is_backed = place->was_backed = of && reserve_has(of, frame_buffer);
+        if (place->is_backed && place->bytes > plan->window)
+                plan->window = place->bytes;
+        if (!place->is_backed)
+                plan->pool += place->bytes;
+}
+
+static void add_all(struct plan *plan, const struct wish *wish)
+{
+        const struct manager *manager = plan->manager;
+        struct instance *instance;
+
+        list_for_each(instance, &manager->instances, link) {
+                bool has_place = false;
+
+                if (instance == wish->except)
+                        continue;
+                for (size_t i = 0; i < manager->n_devices; i++)
+                        has_place |= is_of(instance, &manager->device[i]) &&
+                                     is_wished_on(wish, &manager->device[i]);
+                if (has_place)
+                        add_place(plan, instance, instance, instance->frame_buffer);
+                else
+                        plan->others += get_owned(instance);
+        }
+        if (wish->device && is_wished_on(wish, wish->device))
+                add_place(plan, wish->except, wish->instance, wish->bytes);
+}
+
+static int plan_init(struct plan *plan, const struct manager *manager, const struct wish *wish)
+{
+        const struct instance *instance;
+
+        *plan = (struct plan){ .manager = manager };
+        pool_get_info(manager->pool, &plan->info);
+        plan->places = calloc(list_count(&manager->instances) + 1, sizeof(*plan->places));
+        if (!plan->places)
+                return -ENOMEM;
+        plan->others = plan->info.held;
+        add_all(plan, wish);
+        list_for_each(instance, &manager->instances, link)
+                plan->others +=
+                        pool_group_get_owned(instance); /* none of an overcommitted device's */
+        return 0;
+}
+
+static bool is_enough(const struct plan *plan)
+{
+        return plan->others + plan->pool + plan->window <= plan->info.limit;
+}
+
+/* The new one; else the largest that makes the window no larger, and if there is none, the smallest. */
+static bool goes_before(const struct plan *plan, const struct place_of *one,
+                        const struct place_of *other)
+{
+        bool fits = one->bytes <= plan->window, other_fits = other->bytes <= plan->window;
+
+        if (fits != other_fits)
+                return fits;
+        return fits ? one->bytes > other->bytes : one->bytes < other->bytes;
+}
+
+static struct place_of *choose(struct plan *plan)
+{
+        struct place_of *first = NULL;
+
+        for (size_t i = 0; i < plan->n; i++) {
+                struct place_of *place = &plan->places[i];
+
+                if (!place->is_backed && (!first || goes_before(plan, place, first)))
+                        first = place;
+        }
+        return first;
+}
+
+static void move_to_disk(struct plan *plan, struct place_of *place)
+{
+        const struct reserve *reserve = place->of ? place->of->reserve : NULL;
+        uint64_t size = reserve_get_size(place->frame_buffer), has = reserve ? reserve->size : 0;
+
+        place->is_backed = true;
+        plan->pool -= place->bytes;
+        plan->disk += size > has ? size - has : 0;
+        if (place->bytes > plan->window)
+                plan->window = place->bytes;
+}
+
+/* False: pool and disk together have not enough. */
+static bool plan_make(struct plan *plan)
+{
+        struct place_of *place;
+
+        if (is_enough(plan) || plan->n == 0)
+                return true;
+        plan->free = reserve_get_free(plan->manager);
+        place = &plan->places[plan->n - 1]; /* the new one comes last */
+        while (place && !is_enough(plan) && plan->disk <= plan->free) {
+                if (!place->is_backed)
+                        move_to_disk(plan, place);
+                place = choose(plan);
+        }
+        return is_enough(plan) && plan->disk <= plan->free;
+}
+
+static bool is_possible(const struct device *device, uint64_t bytes, const struct instance *except)
+{
+        const struct wish wish = { device, bytes, except, NULL };
+        CLEANUP(plan_deinit) struct plan plan = { 0 };
+
+        if (!is_wished_on(&wish, device))
+                return true;
+        return plan_init(&plan, device->manager, &wish) == 0 && plan_make(&plan);
+}
+
+/* In whole slabs, as far as one vGPU can be: up to the device's own size. */
+static uint64_t search_left(const struct device *device, const struct instance *except,
+                            uint64_t slab_size)
+{
+        uint64_t low = 0, high = device->memory_total / slab_size + 1;
+
+        while (high - low > 1) {
+                uint64_t middle = low + (high - low) / 2;
+
+                if (is_possible(device, middle * slab_size, except))
+                        low = middle;
+                else
+                        high = middle;
+        }
+        return low * slab_size;
+}
+
+/* What the pool alone has, which may be for several. */
+static uint64_t get_left_of_pool(const struct device *device, const struct instance *except)
+{
+        const struct wish wish = { device, device->memory_total + 1, except, NULL };
+        CLEANUP(plan_deinit) struct plan plan = { 0 };
+        uint64_t taken;
+
+        if (plan_init(&plan, device->manager, &wish) < 0)
+                return 0;
+        taken = plan.others + plan.pool + plan.window - plan.places[plan.n - 1].bytes;
+        return taken < plan.info.limit
+                       ? (plan.info.limit - taken) / plan.info.slab_size * plan.info.slab_size
+                       : 0;
+}
+
+static uint64_t larger(uint64_t one, uint64_t other)
+{
+        return one > other ? one : other;
+}
+
+uint64_t backing_get_left(const struct device *device, const struct instance *except)
+{
+        uint64_t promised = promise_get_sum(device, except), left;
+        struct pool_info info;
+
+        left = promised < device->memory_total ? device->memory_total - promised : 0;
+        left = larger(left, get_left_of_pool(device, except));
+        pool_get_info(device->manager->pool, &info);
+        if (reserve_get_free(device->manager) > 0)
+                left = larger(left, search_left(device, except, info.slab_size));
+        return left;
+}
+
+static int refuse(const struct device *device, uint64_t bytes, uint64_t left,
+                  struct failure *failure)
+{
+        const struct manager *manager = device->manager;
+        const char *directory = manager->options->spill_directory;
+        char left_text[SIZE_TEXT_MAX], wanted[SIZE_TEXT_MAX], disk[SIZE_TEXT_MAX];
+        bool has_failed = manager->spill_failure[0] != '\0';
+
+        size_format(left_text, left);
+        size_format(wanted, bytes);
+        size_format(disk, reserve_get_free(manager));
+        if (!directory[0])
+                return failure_set(failure, -ENOSPC, "NoRoom",
+                                   "ask for less, remove a vGPU there, or start vgpud with a "
+                                   "larger --pool-limit or with --spill",
+                                   "device %u is overcommitted as far as the pool has room for all "
+                                   "of its vGPUs at once: it has %s left to promise, not %s",
+                                   device->index, left_text, wanted);
+        return failure_set(
+                failure, -ENOSPC, "NoRoom",
+                "ask for less, remove a vGPU there, make room on that disk, or start vgpud with "
+                "a larger --pool-limit or --spill-limit",
+                "device %u is overcommitted as far as pool and disk have room for all of its "
+                "vGPUs at once: it has %s left to promise, not %s; %.200s %s%s%s",
+                device->index, left_text, wanted, directory,
+                has_failed ? "is not counted, as it failed: " : "has room for ",
+                has_failed ? manager->spill_failure : disk, has_failed ? "" : " more");
+}
+
+/* Who is there already has a place, or had none even then. */
+static bool has_been_promised(const struct device *device, uint64_t bytes,
+                              const struct instance *instance)
+{
+        return instance && instance_is_on(instance, device) && bytes <= instance->frame_buffer &&
+               !list_is_empty(&instance->link);
+}
+
+int backing_check(const struct device *device, uint64_t bytes, const struct instance *except,
+                  struct failure *failure)
+{
+        if (has_been_promised(device, bytes, except) || is_possible(device, bytes, except))
+                return 0;
+        return refuse(device, bytes, backing_get_left(device, except), failure);
+}
+
+/* Holding. */
+
+/* What no device needs any more. */
+static void tidy(struct manager *manager, const struct instance *except)
+{
+        struct instance *instance;
+
+        list_for_each(instance, &manager->instances, link)
+                if (instance != except && instance->reserve && !instance->operation &&
+                    !backing_is_needed(instance) && !reserve_is_used(instance))
+                        reserve_drop(instance);
+}
+
+static void undo(const struct plan *plan)
+{
+        for (size_t i = 0; i < plan->n; i++) {
+                const struct place_of *place = &plan->places[i];
+
+                if (place->instance && !place->was_backed && !reserve_is_used(place->instance) &&
+                    reserve_is_backed(place->instance))
+                        reserve_drop(place->instance);
+        }
+}
+
+static int carry_out(const struct plan *plan, struct failure *failure)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < plan->n; i++) {
+                const struct place_of *place = &plan->places[i];
+
+                if (!place->is_backed || place->was_backed)
+                        continue;
+                r = reserve_hold(place->instance, place->frame_buffer, failure);
+                if (r == 0)
+                        log_event_of(place->instance->owner, LOG_LEVEL_INFO,
+                                     "room on disk is held for a vGPU", "vgpu=%s bytes=%" PRIu64,
+                                     place->instance->name, place->instance->reserve->size);
+        }
+        if (r < 0)
+                undo(plan);
+        return r;
+}
+
+static int hold(struct manager *manager, const struct wish *wish, struct failure *failure)
+{
+        CLEANUP(plan_deinit) struct plan plan = { 0 };
+        int r = plan_init(&plan, manager, wish);
+
+        if (r < 0)
+                return failure_from_errno(failure, r, "holding room for the vGPUs");
+        if (!plan_make(&plan))
+                return -ENOSPC;
+        return carry_out(&plan, failure);
+}
+
+int backing_hold(struct instance *instance, const struct device *device, uint64_t frame_buffer,
+                 struct failure *failure)
+{
+        const struct wish wish = { device, frame_buffer, instance, instance };
+        int r;
+
+        tidy(instance->manager, instance);
+        if (!is_wished_on(&wish, device) || has_been_promised(device, frame_buffer, instance))
+                return 0;
+        r = hold(instance->manager, &wish, failure);
+        return r == -ENOSPC && !failure->name
+                       ? refuse(device, frame_buffer, backing_get_left(device, instance), failure)
+                       : r;
+}
+
+int backing_hold_all(struct manager *manager, struct failure *failure)
+{
+        const struct wish nothing = { NULL, 0, NULL, NULL };
+        int r;
+
+        tidy(manager, NULL);
+        r = hold(manager, &nothing, failure);
+        if (r == -ENOSPC)
+                return failure_set(failure, r, "NoRoom",
+                                   "start vgpud with a larger --pool-limit, or with --spill",
+                                   "pool and disk have not as much room as overcommitted devices "
+                                   "have promised");
+        return r;
+}
+
+/* What is held of the pool. */
+
+uint64_t backing_get_held(const struct manager *manager, const struct instance *asks)
+{
+        bool is_needed = asks && backing_is_needed(asks),
+             is_backed = is_needed && reserve_is_backed(asks);
+        uint64_t sum = 0, window = 0, own_of_backed = 0;
+        const struct instance *instance;
+        struct pool_info info;
+
+        if (is_needed && !is_backed)
+                return 0; /* it is held for itself */
+        pool_get_info(manager->pool, &info);
+        list_for_each(instance, &manager->instances, link) {
+                uint64_t need = round_up(instance->frame_buffer, info.slab_size), own;
+
+                if (!backing_is_needed(instance))
+                        continue;
+                own = get_owned(instance);
+                if (!reserve_is_backed(instance)) {
+                        sum += own < need ? need - own : 0;
+                        continue;
+                }
+                own_of_backed += own;
+                window = larger(window, need);
+        }
+        if (!is_backed && window > own_of_backed)
+                sum += window - own_of_backed;
+        return sum;
+}
+
+uint64_t backing_get_surplus(const struct manager *manager)
+{
+        const struct instance *instance;
+        uint64_t sum = 0, window = 0;
+        struct pool_info info;
+
+        pool_get_info(manager->pool, &info);
+        list_for_each(instance, &manager->instances, link) {
+                if (!backing_is_needed(instance) || !reserve_is_backed(instance))
+                        continue;
+                sum += get_owned(instance);
+                window = larger(window, round_up(instance->frame_buffer, info.slab_size));
+        }
+        return sum > window ? sum - window : 0;
+}

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""An overcommitted device may promise what pool and disk hold: then the room is held, and all can leave at any time."""
+import os
+import signal
+import subprocess
+import unittest
+
+from harness import MIB, Host, expect_error
+from wait import until
+
+# One is on the device, one in the pool, and the others are on the disk.
+SIZE = ("--size", "150M", "--piece", "15M")
+QUOTA = 200 * MIB
+POOL = 240 * MIB  # room for one of them
+
+
+def can_hold(folder):
+    """Is there a file system that gives room away before it is written to?"""
+    path = folder / "room"
+    with open(path, "wb") as file:
+        try:
+            os.posix_fallocate(file.fileno(), 0, MIB)
+        except OSError:
+            return False
+        finally:
+            path.unlink()
+    return True
+
+
+class Held(unittest.TestCase):
+    def setUp(self):
+        self.host = self.enterContext(Host(options=("--simulate", "1xH200:256M", "--overcommit", "all", "--swap-time",
+                                                    "50", "--pool-limit", str(POOL))))
+        if not can_hold(self.host.root):
+            self.skipTest("the file system here cannot hold room")
+        self.directory = self.host.root / "spill"
+        self.host.options += ["--spill", str(self.directory)]
+
+    def mount(self, size):
+        """A disk that is as large as that."""
+        if os.geteuid() != 0:
+            self.skipTest("only root mounts")
+        self.directory.mkdir(exist_ok=True)
+        options = f"size={size},mode=0700"
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", self.directory], check=False).returncode:
+            self.skipTest("mounting is not permitted here")
+        self.addCleanup(subprocess.run, ["umount", "-l", self.directory], check=True)
+
+    def create(self, *names, size=QUOTA, **parameters):
+        for name in names:
+            self.host.call("CreateVgpu", name=name, frame_buffer=size, **parameters)
+
+    def guest(self, name, *options, size=SIZE):
+        return self.host.guest(name, *size, "--seed", 1000 * len(self.host.guests), *options)
+
+    def device(self):
+        return self.host.call("ListDevices")["devices"][0]
+
+    def free(self):
+        status = os.statvfs(self.directory)
+        return status.f_bavail * status.f_frsize
+
+    def has_logged(self, text):
+        return text in (self.host.root / "log").read_text(errors="replace")
+
+    def finish(self, *guests):
+        for guest in guests:
+            guest.signal(signal.SIGTERM)
+            guest.process.stdin.close()
+        for guest in guests:
+            self.assertEqual(guest.join(), 0, guest.context())
+            self.assertTrue(guest.lines[-1].endswith("ok"), guest.lines)
+
+
+class Promises(Held):
+    def test_as_much_as_the_disk_holds(self):
+        """It is taken from the disk when the vGPU is created, and given back when it is removed."""
+        self.mount("700M")
+        self.host.start()
+        self.create("a")
+        self.assertGreater(self.free(), 690 * MIB)  # what fits on the device needs nothing
+        self.create("b", "c")
+        self.assertLess(self.free(), 100 * MIB)  # the pool has a window for one, so all three are there
+        refused = expect_error("NoRoom", self.create, "d").parameters
+        self.assertIn(str(self.directory), refused["message"])
+        self.assertIn("--spill-limit", refused["hint"])
+        left = self.device()["memory_left"]
+        self.assertLess(left, QUOTA)
+        self.create("small", size=left)
+        expect_error("NoRoom", self.create, "d", size=left + 8 * MIB)
+        for name in ("small", "b", "c"):
+            self.host.call("RemoveVgpu", name=name)
+        self.create("d", size=16 * MIB)  # what is held without need is found when somebody comes
+        self.assertGreater(self.free(), 690 * MIB)
+
+    def test_what_others_write_to_the_disk_takes_nothing_of_it(self):
+        """The disk is full to the last byte, and each of them comes and goes."""
+        self.mount("1G")
+        self.host.start()
+        names = [f"v{i}" for i in range(4)]
+        self.create(*names)
+        with open(self.directory / "filler", "wb") as filler:
+            os.posix_fallocate(filler.fileno(), 0, self.free() - 65536)
+        refused = expect_error("NoRoom", self.create, "v4").parameters
+        self.assertIn("room for", refused["message"])
+        guests = [self.guest(name, "--on-demand") for name in names]
+        for guest in (*guests, *guests):
+            guest.step()
+        self.assertTrue(self.has_logged("went to the spill"))
+        self.finish(*guests)
+
+    def test_the_limit_counts_what_is_held(self):
+        self.host.options += ["--spill-limit", "420M"]
+        self.host.start()
+        self.create("a", "b")
+        refused = expect_error("NoRoom", self.create, "c").parameters
+        self.assertIn("--spill-limit", refused["hint"])
+
+    def test_a_window_that_is_too_small(self):
+        """Whoever has to leave does so through the pool: it must have room for the largest."""
+        self.host.start()
+        self.create("a")
+        expect_error("NoRoom", self.create, "b", size=250 * MIB)
+        self.create("b")
+
+    def test_the_next_vgpud_holds_the_same(self):
+        self.mount("700M")
+        self.host.start()
+        self.create("a", "b", "c")
+        guests = [self.guest(name, "--on-demand") for name in "abc"]
+        for guest in guests:
+            guest.step()
+        before = self.free()
+        for _ in range(2):
+            self.host.kill_manager()
+            self.assertEqual(self.free(), before)  # the keeper has it
+            self.host.start()
+            self.assertEqual(self.free(), before)
+            expect_error("NoRoom", self.create, "d")
+        for guest in guests:
+            guest.step()
+        self.finish(*guests)
+        self.host.stop_manager()
+        self.assertGreater(self.free(), 690 * MIB)
+        self.host.start()
+        self.assertEqual(self.free(), before)
+
+    def test_a_larger_quota_holds_more(self):
+        self.mount("900M")
+        self.host.start()
+        self.create("a", "b", "c")
+        before = self.free()
+        self.host.call("ResizeVgpu", name="c", frame_buffer=QUOTA + 30 * MIB)
+        self.assertLessEqual(self.free(), before - 30 * MIB)
+        with open(self.directory / "filler", "wb") as filler:
+            os.posix_fallocate(filler.fileno(), 0, self.free() - 65536)
+        refused = expect_error("NoRoom", self.host.call, "ResizeVgpu", name="c", frame_buffer=QUOTA + 40 * MIB)
+        self.assertIn(str(self.directory), refused.parameters["message"])
+        self.assertEqual(self.host.vgpu("c")["frame_buffer"], QUOTA + 30 * MIB)
+
+
+class Faults(Held):
+    def crowd(self):
+        self.create("v0", "v1", "v2")
+        guests = [self.guest(f"v{i}", "--on-demand") for i in range(3)]
+        for guest in guests:
+            guest.step()
+        return guests
+
+    @staticmethod
+    def ask_all(guests):
+        wanted = [guest.steps() + 1 for guest in guests]
+        for guest in guests:
+            guest.write("")
+        return lambda: all(guest.steps() >= n for guest, n in zip(guests, wanted))
+
+    def test_vgpud_is_killed_while_it_writes_and_reads(self):
+        self.host.start()
+        guests = self.crowd()
+        for fault in ("spill.writing=kill", "spill.written=kill", "spill.kept=kill", "spill.recorded=kill",
+                      "spill.reading=kill", "spill.read=kill"):
+            with self.subTest(fault=fault):
+                self.host.kill_manager()
+                self.host.start(fault=fault)
+                have_all = self.ask_all(guests)
+                self.host.wait_killed()
+                self.host.start()
+                until(have_all, "a step of each")
+        self.finish(*guests)
+
+    def test_the_disk_fails(self):
+        """Nothing more is promised on it, and it is said why; those that are there are whole, and come when it works."""
+        self.host.start()
+        guests = self.crowd()
+        fault = self.host.faults / "image.write=fail"
+        fault.write_text("1+")
+        have_all = self.ask_all(guests)
+        until(lambda: self.host.call("GetInfo")["pool"]["spill_failure"], "the failure")
+        refused = expect_error("NoRoom", self.create, "more").parameters["message"]
+        self.assertIn("Input/output error", refused)
+        until(lambda: any("Input/output error" in vgpu["demand_reason"]
+                          for vgpu in self.host.call("ListVgpus")["vgpus"]), "the reason")
+        self.assertFalse(have_all())
+        fault.unlink()
+        until(have_all, "a step of each")
+        self.assertEqual(self.host.call("GetInfo")["pool"]["spill_failure"], "")
+        self.create("more")
+        self.finish(*guests)
+
+
+if __name__ == "__main__":
+    unittest.main()
