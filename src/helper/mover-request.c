@@ -167,7 +167,7 @@ static bool is_whole(const struct mover_job *job)
         if (job->n_memories > UINT32_MAX || job->n_segments > UINT32_MAX ||
             job->n_hashes > UINT32_MAX || (job->n_hashes > 0 && job->kind != MOVER_OUT) ||
             (job->n_hashes > 0) != (job->hashes != NULL) ||
-            (job->passed && job->kind != MOVER_OUT) ||
+            (job->passed && job->kind != MOVER_OUT) || (job->is_live && job->rate == 0) ||
             (job->rate > 0 && (job->n_hashes == 0 || job->must_verify || job->passed)))
                 return false;
         if (job->kind == MOVER_PEER)
@@ -187,6 +187,7 @@ static int send_begin(struct mover *mover, const struct open_job *open, const st
                                            .n_hashes = (uint32_t)job->n_hashes,
                                            .flags = job->must_verify ? MOVER_JOB_VERIFY
                                                     : job->passed    ? MOVER_JOB_HAND_OVER
+                                                    : job->is_live   ? MOVER_JOB_LIVE
                                                     : job->rate > 0  ? MOVER_JOB_REFRESH
                                                                      : 0,
                                            .rate = job->rate };

@@ -122,6 +122,7 @@ struct mover_job {
         size_t n_hashes;
         bool must_verify; /* OUT with hashes */
         uint32_t rate; /* OUT with hashes, without the one before: a refresh, MiB a second; or 0 */
+        bool is_live;  /* with a rate: the memory is written to meanwhile */
         const uint64_t *source_sizes; /* PEER: n_memories */
         const int *source_fds;        /* PEER: n_memories */
         mover_progress_fn progress;   /* of staging and of the run; or NULL */

@@ -16,7 +16,7 @@ DEFINE_CLEANUP(struct job *, job_unref);
 
 static bool is_one_flag(uint32_t flags)
 {
-        return flags < 2 * MOVER_JOB_REFRESH && (flags & (flags - 1)) == 0;
+        return flags < 2 * MOVER_JOB_LIVE && (flags & (flags - 1)) == 0;
 }
 
 static bool is_sane(const struct mover_job_begin *begin)
@@ -27,7 +27,8 @@ static bool is_sane(const struct mover_job_begin *begin)
                (begin->kind == MOVER_OUT || begin->n_hashes == 0) &&
                (begin->kind != MOVER_PEER || begin->n_segments == 0) &&
                (begin->flags == 0 || begin->kind == MOVER_OUT) && is_one_flag(begin->flags) &&
-               (begin->flags == MOVER_JOB_REFRESH) == (begin->rate > 0) &&
+               (begin->flags == MOVER_JOB_REFRESH || begin->flags == MOVER_JOB_LIVE) ==
+                       (begin->rate > 0) &&
                (begin->rate == 0 || begin->n_hashes > 0) &&
                memchr(begin->source_uuid, '\0', sizeof(begin->source_uuid));
 }
@@ -70,6 +71,7 @@ int job_new(struct job **ret_job, const struct mover_job_begin *begin, struct sl
         job->n_hashes_max = begin->n_hashes;
         job->must_verify = begin->flags & MOVER_JOB_VERIFY;
         job->hands_over = begin->flags & MOVER_JOB_HAND_OVER;
+        job->is_live = begin->flags & MOVER_JOB_LIVE;
         job->rate = begin->rate;
         memcpy(job->source_uuid, begin->source_uuid, sizeof(job->source_uuid));
 

@@ -60,8 +60,8 @@ struct job {
         struct mover_segment *segments;
         size_t n_hashes, n_hashes_max;
         struct hash_value *hashes; /* of what the slabs have */
-        bool must_verify, hands_over;
-        uint32_t rate; /* REFRESH: MiB a second; 0: it is none */
+        bool must_verify, hands_over, is_live;
+        uint32_t rate; /* REFRESH, LIVE: MiB a second; 0: it is neither */
 
         pthread_mutex_t lock;
         pthread_cond_t changed;
@@ -69,7 +69,7 @@ struct job {
         enum job_phase stage, run;
         atomic_bool stop_staging;
         atomic_bool is_cancelled;
-        atomic_bool must_stop; /* REFRESH: or it is cancelled */
+        atomic_bool must_stop; /* REFRESH, LIVE: or it is cancelled */
 
         /* Of the one task that works: staging, then the run, then the end. */
         struct slabs *slabs;

@@ -8,6 +8,7 @@
 #include "mover/answer.h"
 #include "mover/difference.h"
 #include "mover/driver.h"
+#include "mover/live.h"
 #include "mover/trickle.h"
 
 /* How much of each block was copied, if the first @n_copied bytes of the parts were. */
@@ -52,8 +53,21 @@ static int note_copied(const struct plan *plan, struct job *job,
         return r;
 }
 
-static int refresh_found(struct plan *plan, struct job *job, const struct difference *difference,
-                         const struct mover_header *request, struct mover_done *done)
+static int copy_found(const struct plan *plan, struct job *job, struct device *device,
+                      const struct difference *difference, uint64_t *ret_copied,
+                      struct mover_done *done)
+{
+        int r;
+
+        if (job->is_live)
+                return live_run(plan->parts, plan->n_parts, job, device, ret_copied, done);
+        r = trickle_run(plan->parts, plan->n_parts, job, ret_copied, done);
+        return r < 0 ? r : note_copied(plan, job, difference, *ret_copied);
+}
+
+static int refresh_found(struct plan *plan, struct job *job, struct device *device,
+                         const struct difference *difference, const struct mover_header *request,
+                         struct mover_done *done)
 {
         uint64_t n_copied = 0;
         int r = plan_rest(plan, job, difference);
@@ -62,11 +76,9 @@ static int refresh_found(struct plan *plan, struct job *job, const struct differ
                 r = driver_fault_point(done, "mover.refreshing");
         done->is_torn = r == 0;
         if (r == 0)
-                r = trickle_run(plan->parts, plan->n_parts, job, &n_copied, done);
+                r = copy_found(plan, job, device, difference, &n_copied, done);
         if (r == 0 && job->is_cancelled)
                 r = -ECANCELED;
-        if (r == 0)
-                r = note_copied(plan, job, difference, n_copied);
         if (r == 0)
                 answer_hashes(request, job->hashes, job->n_hashes);
         done->unchanged = difference->n_unchanged * HASH_BLOCK;
@@ -90,7 +102,7 @@ int refresh_run(struct plan *plan, struct job *job, struct device *device,
         }
         done->hash_ns = difference.wait_ns;
         if (r == 0)
-                r = refresh_found(plan, job, &difference, request, done);
+                r = refresh_found(plan, job, device, &difference, request, done);
         difference_deinit(&difference);
         return r;
 }

@@ -24,7 +24,7 @@
  *   JOB_MEMORY* job, sizes, fds           -> (nothing) OUT: memory to copy from, IN, PEER: the
  *                                                      guest's new memory to copy to, in order
  *   JOB_RUN     job                       -> PROGRESS*, PASSED*, HASHES*, DONE
- *   JOB_STOP    job                       -> (nothing) REFRESH: the run ends where it is
+ *   JOB_STOP    job                       -> (nothing) REFRESH, LIVE: the run ends where it is
  *   JOB_END     job                       -> DONE      drop the mover's hold on the memory
  *   HOLD        pid, bytes                -> DONE      have that much memory of the device in hand,
  *                                                      so that nobody takes what the restore of the
@@ -54,6 +54,9 @@
  * DONE's bytes are those that the slabs have as the device has them. Without hashes it fails and copies nothing.
  * Also where the copy fails is_torn says whether anything may have been written.
  *
+ * LIVE is a REFRESH of memory that a process writes to meanwhile: HASHES are of what the slabs have then, which
+ * the memory may never have been as a whole. It takes up to 64 MiB of the device besides.
+ *
  * A restore that runs out of memory loses the process for ever (measured on driver 580), so it is
  * not begun before the mover has @bytes of memory in hand, which it frees right before the call;
  * and a checkpoint leaves the mover with as much of what it has freed, for the way back.
@@ -71,7 +74,7 @@
 #include "hash/hash.h"
 
 #define MOVER_WIRE_MAGIC   0x45564f4du /* "MOVE" */
-#define MOVER_WIRE_VERSION 6u
+#define MOVER_WIRE_VERSION 7u
 #define MOVER_SOCKET       3
 
 enum mover_message {
@@ -132,7 +135,8 @@ enum mover_job_kind {
 enum mover_job_flag {
         MOVER_JOB_VERIFY = 1 << 0,    /* compare byte by byte what the hashes say is in the slabs */
         MOVER_JOB_HAND_OVER = 1 << 1, /* OUT, without VERIFY: let go of what the slabs have */
-        MOVER_JOB_REFRESH = 1 << 2,   /* OUT with hashes, and neither of these: see above */
+        MOVER_JOB_REFRESH = 1 << 2,   /* OUT with hashes, and none of the others: see above */
+        MOVER_JOB_LIVE = 1 << 3,      /* likewise */
 };
 
 struct mover_job_begin {
@@ -142,7 +146,7 @@ struct mover_job_begin {
         uint32_t n_segments;
         uint32_t n_hashes;    /* OUT: of all blocks; 0: copy everything, and hash nothing */
         uint32_t flags;       /* enum mover_job_flag */
-        uint32_t rate;        /* REFRESH: MiB a second; else 0 */
+        uint32_t rate;        /* REFRESH, LIVE: MiB a second; else 0 */
         char source_uuid[48]; /* PEER: the device that the given memory is on */
 };
 
@@ -247,7 +251,7 @@ struct mover_done {
         uint64_t hash_ns;   /* JOB_RUN: what waited for the hashes */
         int32_t hash_error; /* JOB_RUN: why there are no HASHES; 0: there are, or none were wanted */
         uint32_t
-                is_torn; /* REFRESH, failed: 1: slabs may have something else than their hashes say */
+                is_torn; /* REFRESH, LIVE, failed: 1: slabs may have something else than their hashes say */
         uint64_t prepare_ns;    /* JOB_RUN: import or create, and map */
         uint64_t copy_ns;       /* JOB_RUN: from the first to the last byte */
         uint64_t lock_ns;       /* CHECKPOINT: lock, or unlock */

@@ -8,6 +8,7 @@
 
 #include "fixture.h"
 #include "hash/hash.h"
+#include "target.h"
 
 static const uint64_t sizes[] = { 2 * MIB, 6 * MIB, 2 * MIB, 4 * MIB, 8 * MIB };
 #define N_MEMORIES (sizeof(sizes) / sizeof(sizes[0]))
@@ -458,6 +459,76 @@ static void test_a_refresh_can_be_stopped(void **state)
         memories_free(&data.memories);
 }
 
+/* Each memory in one slab, so that no block is in two. */
+static size_t lay_whole(struct mover_segment *segments)
+{
+        static const uint32_t slabs[N_MEMORIES] = { 0, 0, 1, 1, 2 };
+        uint64_t used[3] = { 0 };
+
+        for (uint32_t i = 0; i < N_MEMORIES; i++) {
+                segments[i] = (struct mover_segment){ .memory = i,
+                                                      .slab = slabs[i],
+                                                      .slab_offset = used[slabs[i]],
+                                                      .length = sizes[i] };
+                used[slabs[i]] += sizes[i];
+        }
+        return N_MEMORIES;
+}
+
+/* A block that is in two slabs is left to the last copy. */
+static void test_a_live_copy_leaves_what_is_cut(void **state)
+{
+        struct fixture *fixture = *state;
+        struct data data;
+
+        start_mover(fixture, 0);
+        begin(&data, fixture);
+        data.out.rate = 100000;
+        data.out.is_live = true;
+        assert_int_equal(move(fixture, &data.out, &data.memories, false, 0), 0);
+        assert_true(fixture->done.bytes < TOTAL);
+        assert_int_equal(check_told(&data, fixture), (TOTAL - fixture->done.bytes) / HASH_BLOCK);
+        data.out.is_live = false;
+        data.out.rate = 0;
+        copy_out(&data, fixture, fixture->done.bytes);
+        assert_slabs(&data, fixture);
+        memories_free(&data.memories);
+}
+
+/*
+ * Between its hash and its copy all memory changes, and back after it: what was copied is known by its own
+ * hash, so that the last copy does not take it for what the memory is again.
+ */
+static void test_a_live_copy_knows_what_it_has(void **state)
+{
+        struct fixture *fixture = *state;
+        struct data data;
+        uint32_t id;
+
+        start_mover_that_pauses_at(fixture, "mover.refreshing");
+        begin(&data, fixture);
+        data.out.n_segments = lay_whole(data.segments);
+        data.out.rate = 100000;
+        data.out.is_live = true;
+        assert_int_equal(mover_job_begin(fixture->mover, &id, &data.out), 0);
+        assert_int_equal(mover_job_run(fixture->mover, id, data.memories.sizes, data.memories.fds,
+                                       on_done, fixture),
+                         0);
+        await_pause("mover.refreshing");
+        change_all(&data);
+        end_pause("mover.refreshing");
+        assert_int_equal(perform(fixture, 0), 0);
+        assert_true(fixture->done.bytes == TOTAL && fixture->done.unchanged == 0);
+        assert_int_equal(check_told(&data, fixture), 0);
+        assert_int_equal(perform(fixture, mover_job_end(fixture->mover, id, on_done, fixture)), 0);
+        change_all(&data);
+        data.out.is_live = false;
+        data.out.rate = 0;
+        copy_out(&data, fixture, 0);
+        assert_slabs(&data, fixture);
+        memories_free(&data.memories);
+}
+
 static void test_a_refresh_without_hashes_copies_nothing(void **state)
 {
         CLEANUP(freep) unsigned char *before = NULL;
@@ -530,6 +601,8 @@ int main(void)
                 TEST(test_what_is_compared_is_not_let_go),
                 TEST(test_a_refresh_copies_what_has_changed),
                 TEST(test_a_refresh_can_be_stopped),
+                TEST(test_a_live_copy_knows_what_it_has),
+                TEST(test_a_live_copy_leaves_what_is_cut),
                 TEST(test_a_refresh_without_hashes_copies_nothing),
                 TEST(test_a_refresh_that_fails_says_that_it_has_written),
                 TEST(test_a_refresh_needs_hashes),
