@@ -25,7 +25,7 @@ _vgpu_options() {
         scheduler) _vgpu_scheduler_options "$2" ;;
         run) echo --vgpu --fb --name --device --devices --no-wait ;;
         ls) echo --long --names --watch ;;
-        suspend) echo --all --keep-context --group --timeout --verify ;;
+        suspend) echo --all --keep-context --group --pre-copy --timeout --verify ;;
         resume) echo --all --device --group --timeout ;;
         migrate) echo --device --timeout ;;
         rm) echo --force --yes ;;

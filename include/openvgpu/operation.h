@@ -30,7 +30,8 @@
 VGPU_BEGIN_DECLS
 
 struct vgpu_operation_progress {
-        const char *stage;    /* "draining", "copying", "context", "finishing"; or a new stage */
+        const char *
+                stage; /* "running", "draining", "copying", "context", "finishing"; or a new stage */
         uint64_t bytes_done;  /* of @bytes_total */
         uint64_t bytes_total; /* 0: not known yet */
 };
@@ -49,12 +50,13 @@ struct vgpu_operation_options {
         bool keep_context;      /* suspend: leave the CUDA context on the device */
         vgpu_operation_progress_function progress; /* NULL: none */
         void *userdata;                            /* of @progress */
-        bool verify; /* suspend: compare every byte that has not changed since the last suspend */
-        bool group;  /* suspend, resume: also all vGPUs whose processes share memory with it */
+        bool verify;   /* suspend: compare every byte that has not changed since the last suspend */
+        bool group;    /* suspend, resume: also all vGPUs whose processes share memory with it */
+        bool pre_copy; /* suspend: copy while the programs run, and what they change at the end */
 };
 
 /* clang-format off */
-#define VGPU_OPERATION_OPTIONS_INIT { sizeof(struct vgpu_operation_options), 0, false, 0, 0, false, false }
+#define VGPU_OPERATION_OPTIONS_INIT { sizeof(struct vgpu_operation_options), 0, false, 0, 0, false, false, false }
 /* clang-format on */
 
 struct vgpu_operation_report {
@@ -72,7 +74,9 @@ struct vgpu_operation_report {
         bool had_left;    /* suspend: it had left by itself; nothing moved, and it stays away now */
         uint64_t bytes_unchanged; /* suspend: of @bytes, what host memory had from the last time */
         double fetch_seconds;     /* resume: reading from disk what was spilled there */
-        double stopped_seconds;   /* migrate: for how long the programs stood still */
+        double stopped_seconds; /* suspend, migrate: of @seconds, how long the programs stood still */
+        double pre_copy_seconds; /* suspend: of @seconds, how long was copied while they ran */
+        uint64_t pre_copy_bytes; /* that were copied then, some of them several times */
 };
 
 /**

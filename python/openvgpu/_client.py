@@ -177,7 +177,7 @@ class Client:
         return make(Report, answer, vgpu=Vgpu.from_answer(answer["vgpu"]))
 
     def suspend(self, name: str, *, keep_context: bool = False, group: bool = False,
-                timeout: float | None = None, verify: bool = False,
+                timeout: float | None = None, verify: bool = False, pre_copy: bool = False,
                 progress: Callable[[Progress], None] | None = None) -> Report:
         """Take a vGPU off its device; its programs wait in their next GPU call.
 
@@ -185,11 +185,12 @@ class Client:
         group:         also all vGPUs whose processes share memory with it
         timeout:       seconds for its programs to come to rest; None: vgpud's choice
         verify:        compare every byte that has not changed since the last suspend
+        pre_copy:      copy while its programs run, then stop them for what they changed
         progress:      called meanwhile, in this thread; must not use this client
         """
         return self._operate("SuspendVgpu", progress, name=name, timeout=timeout,
                              keep_context=keep_context or None, group=group or None,
-                             verify=verify or None)
+                             verify=verify or None, pre_copy=pre_copy or None)
 
     def resume(self, name: str, *, device: int | str | None = None, group: bool = False,
                timeout: float | None = None,

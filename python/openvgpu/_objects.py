@@ -128,7 +128,7 @@ class Vgpu(_Answered):
 @dataclasses.dataclass(frozen=True)
 class Progress:
     """How far an operation is."""
-    stage: str  # "draining", "copying", "context", "finishing", or a new one
+    stage: str  # "running", "draining", "copying", "context", "finishing", or a new one
     bytes_done: int = 0
     bytes_total: int = 0  # 0: not known yet
 
@@ -150,7 +150,9 @@ class Report:
     lost: str = ""  # the processes that the driver could not restore; "": none
     had_left: bool = False  # suspend: it had left by itself; nothing moved, and it stays away now
     fetch_seconds: float = 0    # resume: to read from disk what was spilled there
-    stopped_seconds: float = 0  # migrate: for how long the programs stood still
+    stopped_seconds: float = 0  # suspend, migrate: for how long the programs stood still
+    pre_copy_seconds: float = 0  # suspend: for how long was copied while they ran
+    pre_copy_bytes: int = 0      # that were copied then
 
 
 @dataclasses.dataclass(frozen=True)

@@ -43,6 +43,7 @@ static const char *describe_stage(const char *stage)
         static const struct {
                 const char *stage, *words;
         } stages[] = {
+                { "running", "copying while its programs run" },
                 { "draining", "waiting for its programs to come to rest" },
                 { "context", "moving its context" },
                 { "reading", "reading its memory from disk" },
@@ -111,6 +112,7 @@ int operation_begin(const struct arguments *arguments, const char *name,
         options->keep_context = arguments_get(arguments, "keep-context") != NULL;
         options->verify = arguments_get(arguments, "verify") != NULL;
         options->group = arguments_get(arguments, "group") != NULL;
+        options->pre_copy = arguments_get(arguments, "pre-copy") != NULL;
 
         make_texts(arguments, name);
         sigaction(SIGINT, &action, NULL);
@@ -139,16 +141,32 @@ char *operation_describe_time(char *text, double seconds)
         return text;
 }
 
+static uint64_t get_changed(const struct vgpu_operation_report *report)
+{
+        return report->bytes > report->bytes_unchanged ? report->bytes - report->bytes_unchanged
+                                                       : 0;
+}
+
+static void describe_pre_copy(char *text, const struct vgpu_operation_report *report,
+                              const char *how)
+{
+        char ahead[SIZE_TEXT_MAX], rest[SIZE_TEXT_MAX];
+        char ahead_time[OPERATION_TIME_MAX], rest_time[OPERATION_TIME_MAX];
+
+        snprintf(text, OPERATION_TEXT_MAX, "%s %s in %s while its programs ran, then %s in %s",
+                 size_format(ahead, report->pre_copy_bytes), how,
+                 operation_describe_time(ahead_time, report->pre_copy_seconds),
+                 size_format(rest, get_changed(report)),
+                 operation_describe_time(rest_time, report->copy_seconds));
+}
+
 /* To find out what has changed takes a part of the time: it says nothing of a bandwidth. */
 static void describe_part(char *text, const struct vgpu_operation_report *report, const char *how)
 {
         char size[SIZE_TEXT_MAX], part[SIZE_TEXT_MAX], time[OPERATION_TIME_MAX];
-        uint64_t changed = report->bytes > report->bytes_unchanged
-                                   ? report->bytes - report->bytes_unchanged
-                                   : 0;
 
         snprintf(text, OPERATION_TEXT_MAX, "%s of %s %s in %s, the rest had not changed",
-                 size_format(part, changed), size_format(size, report->bytes), how,
+                 size_format(part, get_changed(report)), size_format(size, report->bytes), how,
                  operation_describe_time(time, report->copy_seconds));
 }
 
@@ -162,7 +180,10 @@ char *operation_describe_copy(char *text, const struct vgpu_operation_report *re
                 snprintf(text, OPERATION_TEXT_MAX, "no program in it");
                 return text;
         }
-        if (report->bytes_unchanged > 0) {
+        if (report->pre_copy_bytes > 0) {
+                describe_pre_copy(text, report, how);
+                n = (int)strlen(text);
+        } else if (report->bytes_unchanged > 0) {
                 describe_part(text, report, how);
                 n = (int)strlen(text);
         } else {
@@ -170,13 +191,24 @@ char *operation_describe_copy(char *text, const struct vgpu_operation_report *re
                              size_format(size, report->bytes), how,
                              operation_describe_time(time, report->copy_seconds));
         }
-        if (report->bytes > 0 && report->bytes_unchanged == 0 &&
+        if (report->bytes > 0 && report->bytes_unchanged == 0 && report->pre_copy_bytes == 0 &&
             report->copy_seconds >= 0.001) /* below it, no bandwidth to speak of */
                 n += snprintf(text + n, OPERATION_TEXT_MAX - (size_t)n, " (%.1f GB/s)",
                               (double)report->bytes / report->copy_seconds / 1e9);
         if (report->context_seconds >= 0.0001)
                 snprintf(text + n, OPERATION_TEXT_MAX - (size_t)n, ", context %s",
                          operation_describe_time(time, report->context_seconds));
+        return text;
+}
+
+char *operation_describe_stop(char *text, const struct vgpu_operation_report *report)
+{
+        char stopped[OPERATION_TIME_MAX];
+
+        text[0] = '\0';
+        if (report->pre_copy_bytes > 0)
+                snprintf(text, OPERATION_STOP_MAX, ", its programs stood still for %s",
+                         operation_describe_time(stopped, report->stopped_seconds));
         return text;
 }
 

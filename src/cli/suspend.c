@@ -10,18 +10,20 @@ static void print(const struct vgpu_operation_report *report)
 {
         const struct vgpu_instance *instance = report->instance;
         char copy[OPERATION_TEXT_MAX], whole[OPERATION_WHOLE_MAX], devices[OPERATION_DEVICES_MAX];
+        char stop[OPERATION_STOP_MAX];
 
         operation_describe_copy(copy, report, "out");
+        operation_describe_stop(stop, report);
         if (report->had_left)
                 printf("%s had left GPU %u by itself%s; it stays away until 'vgpu resume %s'\n",
                        instance->name, report->from_device,
                        instance->state == VGPU_INSTANCE_EVICTED ? ", its context stays there" : "",
                        instance->name);
         else if (instance->state == VGPU_INSTANCE_EVICTED)
-                printf("evicted %s: %s, its context stays on %s\n", instance->name, copy,
+                printf("evicted %s: %s%s, its context stays on %s\n", instance->name, copy, stop,
                        operation_describe_devices(devices, report, report->from_device));
         else
-                printf("suspended %s: %s%s, %s %s free of it\n", instance->name, copy,
+                printf("suspended %s: %s%s%s, %s %s free of it\n", instance->name, copy, stop,
                        operation_describe_whole(whole, report),
                        operation_describe_devices(devices, report, report->from_device),
                        instance->n_parts > 1 ? "are" : "is");
@@ -68,6 +70,8 @@ static const struct option options[] = {
           .help = "move only memory: quicker both ways; 0.5 GiB per program stays" },
         { .name = "verify",
           .help = "compare every byte that has not changed since the last suspend" },
+        { .name = "pre-copy",
+          .help = "copy while the programs run, then stop them for what they changed meanwhile" },
         OPERATION_OPTION_GROUP,
         OPERATION_OPTION_TIMEOUT,
         { .name = NULL },
@@ -75,7 +79,8 @@ static const struct option options[] = {
 
 const struct command command_suspend = {
         .name = "suspend",
-        .usage = "NAME...|--all [--keep-context] [--verify] [--group] [--timeout SECONDS]",
+        .usage =
+                "NAME...|--all [--keep-context] [--verify] [--pre-copy] [--group] [--timeout SECONDS]",
         .summary = "take a vGPU off its GPU; its programs wait",
         .description =
                 "Moves the GPU memory of a vGPU to host memory, and its programs off the GPU. The\n"
@@ -87,6 +92,9 @@ const struct command command_suspend = {
                 "Host memory keeps what it had of a vGPU that was resumed, as long as nobody needs the\n"
                 "room. The next suspend finds what has changed by a hash, on the GPU, and copies only\n"
                 "that.\n"
+                "\n"
+                "With --pre-copy the programs run on while their memory is copied, a few times over as\n"
+                "long as less changes each time, and stop only for the rest. This takes longer in all.\n"
                 "\n"
                 "Several vGPUs are suspended at the same time. If one fails, the others are still\n"
                 "suspended; the exit status is that of the first failure.\n"

@@ -39,6 +39,8 @@ static int add_options(struct vgpu_client *client, json_t *parameters, const cha
                 r = client_add(client, parameters, "keep_context", json_true());
         if (r == 0 && options->verify)
                 r = client_add(client, parameters, "verify", json_true());
+        if (r == 0 && options->pre_copy)
+                r = client_add(client, parameters, "pre_copy", json_true());
         if (r == 0 && options->group)
                 r = client_add(client, parameters, "group", json_true());
         return r;

@@ -98,8 +98,8 @@ class Client(threading.Thread):
     def suspend(self):
         vgpu = self.pick()
         if vgpu:
-            verify = self.chance.random() < 0.3
-            self.do("suspend", vgpu.name, "--timeout", 20, *(["--verify"] if verify else []))
+            options = [option for option in ("--verify", "--pre-copy") if self.chance.random() < 0.3]
+            self.do("suspend", vgpu.name, "--timeout", 20, *options)
 
     def keep_context(self):
         vgpu = self.pick()

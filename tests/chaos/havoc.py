@@ -19,7 +19,7 @@ FAILURES = ["cuMemCreate@1=2", "cuMemMap@1=999", "cuMemSetAccess@1=999", "cuMemE
 
 # Steps after which the manager is told to fail, and where a mover dies (base/fault.h).
 STEPS = [f"{kind}.{step}=fail" for kind, steps in {
-    "suspend": ("reserved", "closed", "exported", "kept", "released", "checkpointed", "handed", "moved"),
+    "suspend": ("reserved", "round", "ahead", "closed", "exported", "kept", "released", "checkpointed", "handed", "moved"),
     "resume": ("checked", "restored", "created", "arriving", "arrived", "copied"),
     "migrate": ("checked", "closed", "exported", "kept", "released", "left", "restored", "created", "copied"),
 }.items() for step in steps] + [f"mover.{point}=kill" for point in (

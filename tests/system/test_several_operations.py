@@ -55,6 +55,20 @@ class Operations(Case):
             self.check(guest)
         self.end(guest)
 
+    def test_it_is_copied_while_it_runs(self):
+        self.make("job", "0,1", 256)
+        guest = self.start()
+        report = self.call("SuspendVgpu", pre_copy=True)
+        self.assertEqual((report["bytes_unchanged"], report["pre_copy_bytes"]), (report["bytes"], report["bytes"]))
+        self.call("ResumeVgpu")
+        self.check(guest)
+        self.assertRegex(self.host.vgpu("suspend", "job", "--pre-copy").output,
+                         r"suspended job: [\d.]+ MiB out in .* while its programs ran, then .* in .*, "
+                         r"its programs stood still for .*, GPUs 0,1 are free of it")
+        self.call("ResumeVgpu")
+        self.check(guest)
+        self.end(guest)
+
     def test_what_has_not_changed_is_not_copied_again(self):
         self.make("job", "0,1", 256)
         guest = self.guest("job")

@@ -364,6 +364,7 @@ static int start_operation(struct control_pending *pending, const struct operati
                 .keep_context = control_call_bool(&pending->call, "keep_context"),
                 .must_verify = control_call_bool(&pending->call, "verify"),
                 .will_detach = control_call_bool(&pending->call, "detach"),
+                .pre_copies = control_call_bool(&pending->call, "pre_copy"),
                 .timeout_ms = (uint32_t)(1000 * control_call_seconds(&pending->call, "timeout",
                                                                      TIMEOUT_SECONDS)),
                 .pending = pending,
@@ -468,13 +469,10 @@ static const struct control_parameter log_parameters[] = { { "device", CONTROL_T
                                                            { "from", CONTROL_SIZE, false },
                                                            { 0 } };
 static const struct control_parameter suspend_parameters[] = {
-        { "name", CONTROL_TEXT, true },
-        { "timeout", CONTROL_SECONDS, false },
-        { "keep_context", CONTROL_BOOL, false },
-        { "verify", CONTROL_BOOL, false },
-        { "group", CONTROL_BOOL, false },
-        { "detach", CONTROL_BOOL, false },
-        { 0 },
+        { "name", CONTROL_TEXT, true },          { "timeout", CONTROL_SECONDS, false },
+        { "keep_context", CONTROL_BOOL, false }, { "verify", CONTROL_BOOL, false },
+        { "group", CONTROL_BOOL, false },        { "detach", CONTROL_BOOL, false },
+        { "pre_copy", CONTROL_BOOL, false },     { 0 },
 };
 static const struct control_parameter resume_parameters[] = {
         { "name", CONTROL_TEXT, true },

@@ -224,12 +224,20 @@ struct guest {
                 struct hash_value
                         *hashes; /* of all its blocks, in its clean copy; NULL: it has none */
                 size_t n_hashes;
-                bool is_compared;   /* some of it, with the hashes of what the pool has */
-                bool has_no_hashes; /* of some of it, the device could not tell */
-                bool has_moved;     /* its extents are others than before it */
-                size_t n_passed;    /* of its memory, what the mover holds no more: handover.h */
-                bool is_kept;       /* what comes now is not handed over */
+                bool is_compared;      /* some of it, with the hashes of what the pool has */
+                bool has_no_hashes;    /* of some of it, the device could not tell */
+                bool has_moved;        /* its extents are others than before it */
+                size_t n_passed;       /* of its memory, what the mover holds no more: handover.h */
+                bool is_kept;          /* what comes now is not handed over */
+                uint64_t n_live_bytes; /* that were copied while it runs */
         } copy;
+        struct { /* operation/ahead.h */
+                uint32_t n_rounds;
+                uint64_t memory_bytes; /* in this round */
+                uint64_t copied;       /* in the last one */
+                bool is_exported, is_copying;
+                bool is_cut; /* this round ends where it is */
+        } ahead;
 
         struct { /* model/keep-once.c: its blocks are compared with equal ones, byte by byte */
                 struct list link;          /* in the manager's comparisons */

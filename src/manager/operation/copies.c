@@ -51,7 +51,17 @@ static const struct copy_step out_steps[] = {
         { .each = copy_job_let_go },     { 0 },
 };
 
-static const struct copy_step ahead_steps[] = {
+static const struct copy_step live_steps[] = {
+        { .once = copy_hashes_begin_live },
+        { .once = copy_pool_prepare },
+        { .each = copy_job_begin },
+        { .each = copy_job_run },
+        { .once = note_ready },
+        { .each = copy_job_end },
+        { 0 },
+};
+
+static const struct copy_step stage_steps[] = {
         { .once = copy_pool_prepare },
         { .each = copy_job_begin },
         { .each = copy_job_stage },
@@ -71,13 +81,23 @@ static const struct copy_step context_steps[] = {
 
 static const struct copy_step nowhere_steps[] = { { .each = copy_job_end }, { 0 } };
 
-static const struct copy_way out = { always, MOVER_OUT, false, true, out_steps },
-                             ahead = { is_from_pool, MOVER_IN, false, false, ahead_steps },
-                             in = { is_from_pool, MOVER_IN, true, true, in_steps },
-                             arrive = { always, MOVER_IN, false, true, in_steps },
-                             back = { is_parked, MOVER_IN, false, true, in_steps },
-                             context = { always, 0, false, false, context_steps },
-                             nowhere = { always, 0, false, false, nowhere_steps };
+static const struct copy_way
+        out = { .is_pooled = always, .pooled = MOVER_OUT, .has_end = true, .steps = out_steps },
+        live = { .is_pooled = always,
+                 .pooled = MOVER_OUT,
+                 .is_live = true,
+                 .has_end = true,
+                 .steps = live_steps },
+        stage = { .is_pooled = is_from_pool, .pooled = MOVER_IN, .steps = stage_steps },
+        in = { .is_pooled = is_from_pool,
+               .pooled = MOVER_IN,
+               .has_job = true,
+               .has_end = true,
+               .steps = in_steps },
+        arrive = { .is_pooled = always, .pooled = MOVER_IN, .has_end = true, .steps = in_steps },
+        back = { .is_pooled = is_parked, .pooled = MOVER_IN, .has_end = true, .steps = in_steps },
+        context = { .is_pooled = always, .steps = context_steps },
+        nowhere = { .is_pooled = always, .steps = nowhere_steps };
 
 /* A copy of allocations @first to @first + @n - 1, by the movers of @place. */
 static void start_copy(struct guest *guest, size_t first, size_t n, const struct place *place,
@@ -112,6 +132,19 @@ void copies_out(struct operation *operation, struct guest *guest)
                 start_part(operation, guest, &out);
 }
 
+void copies_ahead(struct guest *guest, guest_copied_fn then)
+{
+        guest->copy.then = then;
+        start_copy(guest, 0, guest->n_memory, &guest->instance->operation->source, &live);
+}
+
+void copies_stop(struct guest *guest)
+{
+        for (size_t i = 0; i < guest->instance->n_parts; i++)
+                if (guest->job[i].is_in_use)
+                        copy_job_stop(&guest->job[i]);
+}
+
 static bool is_staged(const struct guest *guest)
 {
         for (size_t i = 0; i < guest->instance->n_parts; i++)
@@ -123,7 +156,7 @@ static bool is_staged(const struct guest *guest)
 void copies_stage(struct operation *operation, struct guest *guest)
 {
         if (guest->n_memory > 0 && !is_staged(guest))
-                start_part(operation, guest, &ahead);
+                start_part(operation, guest, &stage);
 }
 
 void copies_in(struct operation *operation, struct guest *guest)

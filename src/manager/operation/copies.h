@@ -18,6 +18,13 @@ struct operation;
 void copies_out(struct operation *operation, struct guest *guest);
 
 /*
+ * copies_ahead() - the same, of what differs, while the guest runs: ahead.h. No part of the operation, which it
+ * never fails: @then follows, once. copies_stop(): it ends where it is.
+ */
+void copies_ahead(struct guest *guest, guest_copied_fn then);
+void copies_stop(struct guest *guest);
+
+/*
  * copies_stage() - begin to bring the memory to the target ahead of the guest: from its reservation
  * or, without one, from what it exported. Ends when that is under way.
  */

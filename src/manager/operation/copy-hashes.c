@@ -13,6 +13,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/operation/copy-way.h"
 #include "manager/operation/job-lists.h"
 #include "manager/operation/operation.h"
 
@@ -39,6 +40,14 @@ int copy_hashes_begin(struct guest *guest)
                 guest->copy.hashes = clean_copy_begin(guest, copy_hashes_must_verify(operation),
                                                       &guest->copy.n_hashes);
         return 0;
+}
+
+/* Of blocks that others hold the guest's own have nothing: they are copied. */
+int copy_hashes_begin_live(struct guest *guest)
+{
+        guest->copy.n_live_bytes = 0;
+        guest->copy.hashes = clean_copy_begin(guest, true, &guest->copy.n_hashes);
+        return guest->copy.hashes ? 0 : -EOPNOTSUPP;
 }
 
 /* The job's part of them: those of its own blocks. */
@@ -71,7 +80,8 @@ int copy_hashes_tell(struct guest_job *own, struct mover_job *job, const struct 
         if (!own->hashes)
                 return -ENOMEM;
         pass_hashes(own, false);
-        job->must_verify = copy_hashes_must_verify(own->guest->instance->operation);
+        job->must_verify = !own->guest->copy.way->is_live &&
+                           copy_hashes_must_verify(own->guest->instance->operation);
         job->hashes = own->hashes;
         job->n_hashes = n;
         return 0;
@@ -108,4 +118,10 @@ void copy_hashes_note(struct guest_job *job, const struct mover_done *done)
                         "memory that had changed was taken for unchanged; it was copied after all",
                         "vgpu=%s pid=%d bytes=%" PRIu64, operation->instance->name, (int)guest->pid,
                         done->wrong);
+}
+
+void copy_hashes_note_live(struct guest_job *job, const struct mover_done *done)
+{
+        job->guest->copy.n_live_bytes += done->bytes - done->unchanged;
+        pass_hashes(job, true);
 }

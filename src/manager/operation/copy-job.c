@@ -20,6 +20,9 @@
 
 /* Jobs: one for each device that has some of the memory that is copied. */
 
+/* A LIVE job has one, MiB a second; ours is as fast as the bus. */
+#define LIVE_RATE (1u << 30)
+
 bool copy_job_is_there(const struct guest_job *job)
 {
         const struct device *device = job->device;
@@ -86,7 +89,11 @@ static int add_places(struct guest_job *own, struct mover_job *job, const struct
         job->segments = *ret_segments;
         if (r == 0 && job->kind == MOVER_OUT) {
                 r = copy_hashes_tell(own, job, lists);
-                job->passed = !job->must_verify && handover_may(guest) ? on_passed : NULL;
+                job->passed = !job->must_verify && !guest->copy.way->is_live && handover_may(guest)
+                                      ? on_passed
+                                      : NULL;
+                job->is_live = guest->copy.way->is_live;
+                job->rate = job->is_live ? LIVE_RATE : 0;
         }
         return r;
 }
@@ -173,7 +180,9 @@ static void on_run(struct mover *mover, const struct mover_done *done, void *use
 
         (void)mover;
         job->has_run = done->error == 0;
-        if (job->has_run)
+        if (job->has_run && job->guest->copy.way->is_live)
+                copy_hashes_note_live(job, done);
+        else if (job->has_run)
                 note_run(job, done);
         copy_way_end_wait(job, done->error, done);
 }
@@ -249,4 +258,10 @@ int copy_job_make_context(struct guest_job *job)
         if (r == 0)
                 r = mover_context(mover, true, on_context, job);
         return r < 0 ? r : COPY_WAITS;
+}
+
+void copy_job_stop(struct guest_job *job)
+{
+        if (copy_job_is_there(job))
+                (void)mover_job_stop(job->device->mover, job->id);
 }

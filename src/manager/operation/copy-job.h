@@ -17,6 +17,9 @@ bool copy_job_is_there(const struct guest_job *job);
 /* copy_job_count() - allocations that it copies. */
 size_t copy_job_count(const struct guest_job *job);
 
+/* copy_job_stop() - of a way that is live: its run ends where it is. */
+void copy_job_stop(struct guest_job *job);
+
 /* Steps. */
 
 /* copy_job_begin() - the mover knows what goes where. */

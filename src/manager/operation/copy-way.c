@@ -2,9 +2,11 @@
 #include "manager/operation/copy-way.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "abi/cuda.h"
 #include "base/cleanup.h"
+#include "daemon/log.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
@@ -16,6 +18,14 @@ static void note_failure(struct guest_job *job, int error, const struct mover_do
         struct guest *guest = job->guest;
         struct operation *operation = guest->instance->operation;
 
+        if (guest->copy.way->is_live) {
+                log_event_of(guest->payer, LOG_LEVEL_WARNING,
+                             "memory is not copied while the process runs",
+                             "vgpu=%s pid=%d device=%u call=%.63s error=\"%s\"",
+                             guest->instance->name, (int)guest->pid, job->device->index,
+                             done && done->call[0] ? done->call : "-", strerror(-error));
+                return;
+        }
         if (error == -ECONNRESET)
                 operation_lost_mover(operation, job->device);
         else if (guest->is_dead)

@@ -26,9 +26,10 @@ struct copy_way {
         bool (*is_pooled)(
                 const struct guest *guest); /* to or from the pool; else between devices */
         enum mover_job_kind pooled;         /* the kind of job then; else PEER */
-        bool has_job;                       /* perhaps: what staging has begun goes on */
-        bool has_end;                       /* the last step is taken also after a failure */
-        const struct copy_step *steps;      /* behind the last, one of neither kind */
+        bool is_live; /* the guest runs meanwhile: a failure is none of the operation */
+        bool has_job; /* perhaps: what staging has begun goes on */
+        bool has_end; /* the last step is taken also after a failure */
+        const struct copy_step *steps; /* behind the last, one of neither kind */
 };
 
 /* copy_way_start() - guest->copy says of what. The guest may be freed by the end of it. */

@@ -57,6 +57,7 @@ struct operation *operation_free(struct operation *operation)
         sd_event_source_disable_unref(operation->advance);
         sd_event_source_disable_unref(operation->admission.timer);
         sd_event_source_disable_unref(operation->shared_timer);
+        sd_event_source_disable_unref(operation->ahead.timer);
         rest_leave(operation);
         list_remove(&operation->admission.link);
         list_remove(&operation->making.link);
@@ -601,6 +602,7 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
         operation->keep_context = request->keep_context;
         operation->must_verify = request->must_verify;
         operation->will_detach = request->will_detach;
+        operation->pre_copies = request->pre_copies;
         operation->timeout_ms = request->timeout_ms;
         operation->is_by_itself = request->is_by_itself;
         operation->hands_over = request->hands_over && instance->n_parts == 1;

@@ -121,10 +121,10 @@ void operation_add_progress(struct operation *operation, uint64_t bytes)
                 operation_report_progress(operation);
 }
 
-/* Those of a suspend stand still for longer than that. */
+/* Those of a suspend stand still from then on. */
 static double get_stopped_seconds(const struct operation *operation)
 {
-        if (operation->kind != &operation_migrate || operation->closing_ns == 0)
+        if (operation->closing_ns == 0)
                 return 0;
         return (double)(clock_now(CLOCK_MONOTONIC) - operation->closing_ns) / 1e9;
 }
@@ -147,6 +147,8 @@ static json_t *make_report(const struct operation *operation)
                 .bytes_unchanged = operation->bytes_unchanged,
                 .fetch_seconds = (double)operation->fetch_ns / 1e9,
                 .stopped_seconds = get_stopped_seconds(operation),
+                .pre_copy_seconds = (double)operation->ahead.ns / 1e9,
+                .pre_copy_bytes = operation->ahead.bytes,
         };
         json_t *report = record_make(&record_report, &record);
 

@@ -79,6 +79,7 @@ struct operation_request {
         bool keep_context;
         bool must_verify; /* compare byte by byte what would not be copied */
         bool will_detach; /* its processes are to be made anew from an image */
+        bool pre_copies;  /* ahead.h */
         uint32_t timeout_ms;
         bool is_by_itself;               /* nobody asked for it: residency.h */
         bool hands_over, is_early;       /* handover.h */
@@ -95,7 +96,7 @@ struct operation {
          * which is one for a process with all its devices: the mover of the first part calls the driver.
          */
         struct place source, target;
-        bool keep_context, is_by_itself, must_verify, will_detach;
+        bool keep_context, is_by_itself, must_verify, will_detach, pre_copies;
         bool hands_over, is_early; /* handover.h */
         bool is_for_another;       /* @asker is not the owner */
         uid_t asker;
@@ -129,7 +130,14 @@ struct operation {
         size_t n_pool_waits;
         uint64_t fetch_ns; /* that memory took to come from the spill: the slowest process */
         uint64_t bytes, bytes_done;
-        uint64_t bytes_unchanged; /* of @bytes, what a suspend did not have to copy */
+        uint64_t bytes_unchanged;  /* of @bytes, what a suspend did not have to copy */
+        struct {                   /* ahead.h */
+                size_t n_guests;   /* that are copied now */
+                uint32_t n_rounds; /* of the one that had most */
+                uint64_t bytes, began_ns, ns;
+                bool must_stop;
+                sd_event_source *timer;
+        } ahead;
         size_t n_processes;
         size_t n_contexts; /* suspend: of movers that are there */
         char lost[160];    /* what to tell of a process that did not come along; "": all did */

@@ -15,6 +15,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/policy.h"
 #include "manager/model/recovery.h"
+#include "manager/operation/ahead.h"
 #include "manager/operation/broadcast.h"
 #include "manager/operation/contexts.h"
 #include "manager/operation/copies.h"
@@ -269,6 +270,7 @@ static void record_end(struct operation *operation)
 
 static const struct operation_step steps[] = {
         { "reserved", "draining", reserve_all, give_back, 0 },
+        { "ahead", "running", ahead_run, NULL, 0 },
         { "closed", "draining", leaving_close, leaving_undo_close,
           OPERATION_MEETS | OPERATION_MEETS_BACK },
         { "asked", "draining", leaving_ask_shared, NULL, OPERATION_MEETS },

@@ -184,14 +184,18 @@ static void note_hold(struct instance *instance)
                      instance->name, log_quote(quoted, hold));
 }
 
+static bool lets_wait(const struct instance *instance)
+{
+        return instance->is_copied_ahead || promise_is_overcommitted(instance_home(instance));
+}
+
 /* Does an allocation wait for room? And if none does any more, what was held for it is free. */
 static void look_at_asks(struct instance *instance, uint64_t now)
 {
         struct residency_instance *mine = &instance->residency;
         struct page_claim claim;
 
-        page_write_waits(&instance->part[0].page,
-                         promise_is_overcommitted(instance_home(instance)));
+        page_write_waits(&instance->part[0].page, lets_wait(instance));
         if (!promise_is_overcommitted(instance_home(instance)))
                 return;
         if (page_is_asking(&instance->part[0].page)) {
@@ -383,8 +387,7 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
         if (event == GUEST_JOINED)
                 instance->residency.last_work_ns = now_ns();
         if (event == GUEST_JOINED || event == GUEST_RETURNED)
-                page_write_waits(&instance->part[0].page,
-                                 promise_is_overcommitted(instance_home(instance)));
+                page_write_waits(&instance->part[0].page, lets_wait(instance));
         if (event == GUEST_RETURNED && guest->state == GATE_STATE_OPEN)
                 guest->residency.is_wanting = false;
         if (event == GUEST_WANTS && !guest->is_waiting)

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/operation/ahead.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/size.h"
+#include "daemon/log.h"
+#include "daemon/options.h"
+#include "daemon/process.h"
+#include "manager/guests/guest-request.h"
+#include "manager/model/clean-copy.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/model/promise.h"
+#include "manager/model/sharing.h"
+#include "manager/operation/copies.h"
+#include "manager/operation/operation.h"
+
+/* Who does not come to rest in this time is copied when it stands still, which it has longer for. */
+#define CLOSE_MS 500
+
+/* Thousands of pieces take a second; more than this is a hang. */
+#define ANSWER_MS 10000
+
+#define ROUNDS_MAX 8
+
+/* So little that another round would take longer than it saves. */
+#define LITTLE      (8 * MIB)
+#define LITTLE_PART 64
+
+#define LOOK_US 5000
+
+/* The end. */
+
+static void let_wait(struct instance *instance, bool is_ahead)
+{
+        instance->is_copied_ahead = is_ahead;
+        for (size_t i = 0; i < instance->n_parts; i++) {
+                struct page *page = &instance->part[i].page;
+
+                if (!is_ahead)
+                        page_answer(page, false);
+                page_write_waits(page,
+                                 is_ahead || promise_is_overcommitted(instance->part[i].device));
+        }
+}
+
+static void end(struct operation *operation)
+{
+        operation->ahead.timer = sd_event_source_disable_unref(operation->ahead.timer);
+        operation->ahead.ns = clock_now(CLOCK_MONOTONIC) - operation->ahead.began_ns;
+        let_wait(operation->instance, false);
+        log_event_of(operation->instance->owner, LOG_LEVEL_INFO, "copied while it ran",
+                     "vgpu=%s bytes=%" PRIu64 " rounds=%u seconds=%.3f", operation->instance->name,
+                     operation->ahead.bytes, operation->ahead.n_rounds,
+                     (double)operation->ahead.ns / 1e9);
+}
+
+static void end_guest(struct guest *guest)
+{
+        struct operation *operation = guest->instance->operation;
+
+        guest_forget_memory(guest);
+        if (--operation->ahead.n_guests == 0)
+                end(operation);
+        operation_end_part(operation);
+}
+
+/* A round. */
+
+static void begin_round(struct guest *guest);
+
+static bool is_little(const struct guest *guest, uint64_t bytes)
+{
+        return bytes <= LITTLE || bytes <= guest->ahead.memory_bytes / LITTLE_PART;
+}
+
+/* What one round copies has changed in the time of the one before: it is no use where that does not shrink. */
+static bool wants_another(const struct guest *guest, uint64_t copied)
+{
+        if (guest->is_dead || guest->instance->operation->ahead.must_stop ||
+            guest->ahead.n_rounds >= ROUNDS_MAX)
+                return false;
+        return guest->ahead.is_cut || (!is_little(guest, copied) &&
+                                       (guest->ahead.n_rounds == 1 ||
+                                        copied < guest->ahead.copied - guest->ahead.copied / 4));
+}
+
+static void note_round(struct guest *guest, uint64_t copied)
+{
+        struct operation *operation = guest->instance->operation;
+
+        log_event_of(guest->payer, LOG_LEVEL_DEBUG, "copied a round while it ran",
+                     "vgpu=%s pid=%d round=%u bytes=%" PRIu64 " copied=%" PRIu64,
+                     guest->instance->name, (int)guest->pid, guest->ahead.n_rounds,
+                     guest->ahead.memory_bytes, copied);
+        operation->ahead.bytes += copied;
+        if (guest->ahead.n_rounds > operation->ahead.n_rounds)
+                operation->ahead.n_rounds = guest->ahead.n_rounds;
+        operation_pass(operation, "round");
+}
+
+static void on_copied(struct guest *guest, bool is_done)
+{
+        uint64_t copied = guest->copy.n_live_bytes;
+        bool has_moved, goes_on;
+
+        guest->ahead.is_copying = false;
+        guest_forget_memory(guest);
+        clean_copy_end(guest, is_done, is_done);
+        if (!is_done || clean_copy_complete(guest, &has_moved) < 0) {
+                clean_copy_spoil(guest);
+                end_guest(guest);
+                return;
+        }
+        guest->ahead.n_rounds++;
+        note_round(guest, copied);
+        goes_on = wants_another(guest, copied);
+        guest->ahead.copied = copied;
+        if (goes_on)
+                begin_round(guest);
+        else
+                end_guest(guest);
+}
+
+/* Room was made for what it claimed. */
+static bool has_place(const struct guest *guest)
+{
+        return guest->memory_bytes > 0 && guest->reservation &&
+               pool_get_length(guest->reservation) == guest->memory_bytes &&
+               pool_is_lone(guest->instance->manager->pool, guest->reservation);
+}
+
+static void on_opened(struct guest *guest, const struct guest_answer *answer, void *userdata)
+{
+        (void)userdata;
+        if (answer->error || guest->is_dead || !guest->ahead.is_exported ||
+            guest->instance->operation->ahead.must_stop || !has_place(guest)) {
+                end_guest(guest);
+                return;
+        }
+        guest->ahead.memory_bytes = guest->memory_bytes;
+        guest->ahead.is_copying = true;
+        guest->ahead.is_cut = false;
+        copies_ahead(guest, on_copied);
+}
+
+static void on_exported(struct guest *guest, const struct guest_answer *answer, void *userdata)
+{
+        guest->ahead.is_exported = answer->error == 0;
+        guest_request(guest, GATE_OPEN, ANSWER_MS, on_opened, userdata);
+}
+
+static void on_closed(struct guest *guest, const struct guest_answer *answer, void *userdata)
+{
+        if (answer->error || guest->is_dead) {
+                end_guest(guest);
+                return;
+        }
+        guest_forget_memory(guest);
+        guest_request(guest, GATE_EXPORT, ANSWER_MS, on_exported, userdata);
+}
+
+static void begin_round(struct guest *guest)
+{
+        guest->ahead.is_exported = false;
+        guest_request(guest, GATE_CLOSE, CLOSE_MS, on_closed, NULL);
+}
+
+/* Looking whether memory has been freed, and whether somebody wants it. */
+
+static bool is_asking(const struct instance *instance)
+{
+        for (size_t i = 0; i < instance->n_parts; i++)
+                if (page_is_asking(&instance->part[i].page))
+                        return true;
+        return false;
+}
+
+static bool has_freed(const struct guest *guest)
+{
+        struct page_use use;
+
+        guest_get_use(guest, &use);
+        return use.movable < guest->ahead.memory_bytes;
+}
+
+static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct operation *operation = userdata;
+        struct guest *guest;
+
+        if (is_asking(operation->instance))
+                operation->ahead.must_stop = true;
+        operation_for_each_guest(guest, operation) {
+                if (!guest->ahead.is_copying || guest->ahead.is_cut ||
+                    !(operation->ahead.must_stop || guest->is_dead || has_freed(guest)))
+                        continue;
+                guest->ahead.is_cut = true;
+                copies_stop(guest);
+        }
+        (void)sd_event_source_set_time(source, usec + LOOK_US);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+/* The step. */
+
+static bool may_begin(const struct guest *guest)
+{
+        return !guest->is_dead && guest->gate && !guest->request.done &&
+               guest->state == GATE_STATE_OPEN && guest->context == GUEST_CONTEXT_RUNNING &&
+               guest->n_imports == 0 && !sharing_is_any(guest) && !process_is_stopped(guest->pid) &&
+               guest->reservation;
+}
+
+void ahead_run(struct operation *operation)
+{
+        struct manager *manager = operation->instance->manager;
+        struct guest *guest;
+
+        if (!operation->pre_copies || operation->was_retried || operation->is_broken ||
+            manager->options->clean_copies == OPTIONS_CLEAN_COPIES_OFF)
+                return;
+        operation->ahead.began_ns = clock_now(CLOCK_MONOTONIC);
+        operation_for_each_guest(guest, operation) {
+                if (!may_begin(guest))
+                        continue;
+                if (operation->ahead.n_guests++ == 0)
+                        let_wait(operation->instance, true);
+                operation_begin_part(operation);
+                memset(&guest->ahead, 0, sizeof(guest->ahead));
+                begin_round(guest);
+        }
+        if (operation->ahead.n_guests > 0)
+                (void)sd_event_add_time_relative(manager->event, &operation->ahead.timer,
+                                                 CLOCK_MONOTONIC, LOOK_US, 0, on_look, operation);
+}
