@@ -32,6 +32,7 @@ static const char *hint_for(int code)
                 { -EACCES,
                   "choose a directory that you may write; an image is for its owner alone" },
                 { -EROFS, "choose a file system that can be written" },
+                { -ELOOP, "name the place itself: symbolic links in an image are not followed" },
                 { -EIO, "the disk may be failing: look at the kernel's log" },
         };
 
@@ -41,8 +42,15 @@ static const char *hint_for(int code)
         return "";
 }
 
+/* Of a path that may end in one link at most, "Too many levels of symbolic links" is no reason. */
+static const char *describe(int code)
+{
+        return code == -ELOOP ? "it is a symbolic link, or behind one that leads nowhere"
+                              : strerrordesc_np(-code);
+}
+
 int image_fail_file(struct image_error *error, int code, const char *doing, const char *name)
 {
         return image_fail(error, code, hint_for(code), "cannot %s %s: %s", doing, name,
-                          strerrordesc_np(-code));
+                          describe(code));
 }

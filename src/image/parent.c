@@ -65,6 +65,9 @@ int image_parent_open(struct image_parent *ret_parent, const char *path, struct 
 
         *ret_parent = (struct image_parent){ .order = NULL };
         r = image_chain_open(&ret_parent->chain, path, error);
+        if (r < 0 && !*error->hint)
+                snprintf(error->hint, sizeof(error->hint), "%s",
+                         "name an image that this vGPU was dumped to before, or " HINT_FULL);
         if (r < 0)
                 return r;
         link = ret_parent->chain.links[0];

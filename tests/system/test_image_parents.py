@@ -92,6 +92,17 @@ class Parents(ImageCase):
         self.load(second)
         self.check_goes_on()
 
+    def test_a_parent_that_is_none_says_what_to_do(self):
+        self.suspended()
+        missing, loop = self.path(), self.path()
+        os.symlink(loop, loop)
+        for parent, why in ((missing, "No such file or directory"), (loop, "it is a symbolic link, or")):
+            errors = entry_lines(self.host, "checkpoint", "dump", "train", self.path(), "--parent", parent, code=1)
+            self.assertIn(f"cannot open the image {parent}: {why}", errors)
+            self.assertIn("hint: name ", errors)
+        os.unlink(loop)
+        self.check_goes_on()
+
     def test_what_cannot_be_a_parent_of_this_image(self):
         self.suspended()
         other = self.host.train(self.host.create("other"), "--size", "4M")
