@@ -14,6 +14,7 @@ from wire import Refused
 SIZE, PIECE = 40 * MIB, 8 * MIB
 STILL = 3 * PIECE  # of it never changes
 DONE, PART = "refreshed what the pool has of a process", "refreshed in part"
+WAITS = "a program waits for what is copied of it"
 SLICE = "mover.refreshed-piece"
 
 
@@ -42,6 +43,9 @@ class Refresh(unittest.TestCase):
 
     def count(self, what):
         return self.log().count(what)
+
+    def count_of(self, name, what):
+        return sum(what in line and f"vgpu={name} " in line for line in self.log().splitlines())
 
     def wait_log(self, what, before):
         until(lambda: self.count(what) > before, what)
@@ -81,13 +85,21 @@ class Ways(Refresh):
         guest.finish()
 
     def test_it_rests_when_nothing_has_changed(self):
+        """Another one that works after it, and is idle as long as it takes, is followed; this one is not again."""
         guest = self.guest()
+        self.create("other")
+        other = self.guest("--seed", "7", name="other")
         self.swap()
+        self.swap("other")
         self.step_and_follow(guest)
-        n = self.count(DONE)
-        time.sleep(2)
-        self.assertEqual(self.count(DONE), n)
-        guest.finish()
+        followed = self.count_of("train", DONE)
+        for _ in range(2):
+            before = self.count_of("other", DONE)
+            other.step()
+            until(lambda before=before: self.count_of("other", DONE) > before, "the other to be followed")
+        self.assertEqual(self.count_of("train", DONE), followed)
+        for one in (guest, other):
+            one.finish()
 
     def test_who_has_work_goes_on(self):
         """It waits for what is being copied, and for no more; what was copied counts."""
@@ -96,7 +108,7 @@ class Ways(Refresh):
         self.pause_in_the_middle(guest)
         steps, before = guest.steps(), self.count(PART)
         self.ask(guest)
-        time.sleep(0.2)
+        self.wait_log(WAITS, 0)
         self.assertEqual(guest.steps(), steps)
         self.host.go_on(SLICE)
         until(lambda: guest.steps() > steps, "the step")
@@ -129,7 +141,7 @@ class Ways(Refresh):
         self.pause_in_the_middle(guest)
         client = self.host.client()
         client.send("SuspendVgpu", name="other")
-        time.sleep(0.2)
+        self.host.wait_state("other", "suspending")
         self.host.go_on(SLICE)
         self.assertEqual(client.answer()["vgpu"]["state"], "suspended")
         self.assertIn("an operation began", self.log())
@@ -147,7 +159,7 @@ class Ways(Refresh):
         self.pause_in_the_middle(guest)
         client = self.host.client()
         client.send("SuspendVgpu", name="train")
-        time.sleep(0.2)
+        self.host.wait_state("train", "suspending")
         self.host.go_on(SLICE)
         report = client.answer()
         self.assertGreater(report["bytes_unchanged"], STILL)
@@ -196,7 +208,7 @@ class Room(Refresh):
         self.pause_in_the_middle(guest)
         client = self.host.client()
         client.send("SuspendVgpu", name="other")
-        time.sleep(0.2)
+        self.host.wait_state("other", "suspending")
         self.host.go_on(SLICE)
         self.assertEqual(client.answer()["vgpu"]["state"], "suspended")
         guest.step()
@@ -221,7 +233,7 @@ class Free(Refresh):
         self.host.wait_paused("mover.refreshing")
         guest.write("nothing")
         guest.write("attempt")
-        time.sleep(0.2)
+        self.wait_log(WAITS, 0)
         self.assertNotIn("nothing", guest.lines)
         self.host.go_on("mover.refreshing")
         until(lambda: guest.lines[-1] == "attempt", "the answers", context=guest.context)
@@ -337,10 +349,16 @@ class Off(Refresh):
     options = ["--refresh", "0"]
 
     def test_nothing_follows(self):
+        """Until another one has left for being idle longer than it takes to be followed."""
         guest = self.guest()
+        self.host.call("CreateVgpu", name="other", frame_buffer=256 * MIB, device="0", idle_after=3)
+        other = self.guest("--seed", "7", name="other")
         self.swap()
         guest.step()
-        time.sleep(2)
+        other.step()
+        self.host.wait_state("other", "suspended")
+        other.step()
+        other.finish()
         self.assertEqual(self.count(DONE) + self.count(PART), 0)
         self.assertEqual(self.swap()["bytes_unchanged"], STILL)
         guest.finish()

@@ -509,13 +509,20 @@ bool refresh_must_wait(const struct operation *operation)
         return false;
 }
 
+static void note_wanted(struct guest *guest)
+{
+        guest->refresh->was_wanted = true;
+        log_event_of(guest->payer, LOG_LEVEL_DEBUG, "a program waits for what is copied of it",
+                     "vgpu=%s pid=%d", guest->instance->name, (int)guest->pid);
+}
+
 static void on_guest(struct guest *guest, enum guest_event event, void *userdata)
 {
         (void)userdata;
         if (!guest->refresh)
                 return;
         if (event == GUEST_WANTS)
-                guest->refresh->was_wanted = true;
+                note_wanted(guest);
         if (event == GUEST_UNLOADED)
                 refresh_free(guest);
         else if (event == GUEST_WANTS || event == GUEST_LEFT || event == GUEST_RETURNED)
