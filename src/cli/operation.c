@@ -170,6 +170,14 @@ static void describe_part(char *text, const struct vgpu_operation_report *report
                  operation_describe_time(time, report->copy_seconds));
 }
 
+/* GB/s. What would be printed as 0.0 says nothing but that the GPU is a simulated one. */
+#define LEAST_RATE 0.05
+
+static double get_rate(const struct vgpu_operation_report *report)
+{
+        return (double)report->bytes / report->copy_seconds / 1e9;
+}
+
 char *operation_describe_copy(char *text, const struct vgpu_operation_report *report,
                               const char *how)
 {
@@ -192,9 +200,9 @@ char *operation_describe_copy(char *text, const struct vgpu_operation_report *re
                              operation_describe_time(time, report->copy_seconds));
         }
         if (report->bytes > 0 && report->bytes_unchanged == 0 && report->pre_copy_bytes == 0 &&
-            report->copy_seconds >= 0.001) /* below it, no bandwidth to speak of */
+            report->copy_seconds >= 0.001 && get_rate(report) >= LEAST_RATE)
                 n += snprintf(text + n, OPERATION_TEXT_MAX - (size_t)n, " (%.1f GB/s)",
-                              (double)report->bytes / report->copy_seconds / 1e9);
+                              get_rate(report));
         if (report->context_seconds >= 0.0001)
                 snprintf(text + n, OPERATION_TEXT_MAX - (size_t)n, ", context %s",
                          operation_describe_time(time, report->context_seconds));

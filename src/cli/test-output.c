@@ -129,6 +129,21 @@ static void test_what_was_done_is_one_line(void **state)
         expect_out("SuspendVgpu", ANSWER(REPORT(TRAIN_SUSPENDED, 0, 0) ",'had_left':true"),
                    WORDS("suspend", "train"),
                    "train had left GPU 0 by itself; it stays away until 'vgpu resume train'\n");
+        expect_out("SuspendVgpu",
+                   ANSWER(REPORT(TRAIN_SUSPENDED, 0, 0) ",'bytes_unchanged':33071313715,"
+                                                        "'stopped_seconds':0.42,"
+                                                        "'pre_copy_seconds':0.75,"
+                                                        "'pre_copy_bytes':36292539187"),
+                   WORDS("suspend", "train", "--pre-copy"),
+                   "suspended train: 33.8 GiB out in 0.75 s while its programs ran, then 1 GiB "
+                   "in 0.66 s, context 0.35 s, its programs stood still for 0.42 s, GPU 0 is free "
+                   "of it\n");
+        expect_out("ResumeVgpu",
+                   ANSWER("'vgpu':" TRAIN ",'bytes':34145055539,'seconds':700.0,"
+                          "'copy_seconds':699.0,'context_seconds':0.35,'drain_seconds':0,"
+                          "'processes':1,'from_device':1,'to_device':1"),
+                   WORDS("resume", "train"),
+                   "resumed train: 31.8 GiB back in 699.00 s, context 0.35 s, on GPU 1\n");
         expect_out(
                 "ResumeVgpu", ANSWER(REPORT(TRAIN, 0, 1)),
                 WORDS("resume", "train", "--device", "1"),
