@@ -15,6 +15,10 @@ function partsOf(vgpu) {
         return vgpu.parts || [vgpu];
 }
 
+function whereIs(vgpu) {
+        return vgpu.parts && vgpu.parts.length ? vgpu.parts.map(part => part.device).join(",") : String(vgpu.device);
+}
+
 function nameOf(id) {
         const vgpu = ownersById.get(id);
         return vgpu ? vgpu.name : "gone";

@@ -27,6 +27,8 @@ async function ask(path, options = {}) {
 function showToken() {
         for (const node of document.querySelectorAll(".private"))
                 node.hidden = !token;
+        if (!token)
+                document.getElementById("containers").hidden = true;
         document.getElementById("token-button").textContent = token ? "Forget the token" : "Enter the token";
 }
 
@@ -121,19 +123,45 @@ function drawEvents(list) {
         const longest = Math.max(...list.map(event => event.seconds), 0.001);
         body.replaceChildren();
         for (const event of list.slice().reverse()) {
-                const cell = row(body, [time(event.time), event.message]).lastElementChild;
+                const cell = row(body, [time(event.time), String(event.device), event.message]).lastElementChild;
                 drawParts(cell, event, longest);
         }
 }
 
-function drawFacts(vgpu) {
+// Its devices. What it received and may count on, and its turns, the stream tells.
+
+function findMinute(part) {
+        const device = latest.devices.find(one => one.index === part.device);
+        const { slices } = device && minutes.get(device.uuid) || NO_TURNS;
+        let had = 0, span = 0;
+        for (const slice of slices) {
+                const mine = slice.parts.find(([id]) => id === part.id);
+                had += (mine ? mine[1] : 0) * (slice.until - slice.from);
+                span += slice.until - slice.from;
+        }
+        return span > 0 ? Math.round(had / span / 10) + " %" : "";
+}
+
+function drawDevices(vgpu) {
+        const live = latest && latest.up && latest.vgpus.find(one => one.uuid === vgpu.uuid);
+        fill(document.querySelector("#parts tbody"), vgpu.parts.map(part => {
+                const now = live && partsOf(live).find(one => one.id === part.id);
+                return [vgpu.state === "suspended" ? part.device + " (left)" : String(part.device), formatSize(part.used),
+                        now ? now.gpu + " % / " + Math.round(now.entitled) + " %" : "",
+                        now ? findMinute(part) : "", Number(part.gpu_seconds.toFixed(1))];
+        }));
+}
+
+function drawFacts(vgpu, container) {
         const facts = document.getElementById("facts");
         facts.replaceChildren();
         const told = [["UUID", vgpu.uuid], ["Owner", "user " + vgpu.owner], ["State", vgpu.state],
-                      ["GPU", vgpu.state === "suspended" ? "none" : String(vgpu.device)],
+                      ["GPU", vgpu.state === "suspended" ? "none" : whereIs(vgpu)],
                       ["Frame buffer", formatSize(vgpu.used) + " / " + formatSize(vgpu.quota)],
                       ["Share", vgpu.share ? vgpu.share + " %" : "none"],
                       ["Host memory", formatSize(vgpu.host_memory)], ["Created", time(vgpu.created)]];
+        if (container)
+                told.push(["Container", container]);
         for (const [name, value] of told) {
                 setText(element(facts, "dt"), name);
                 setText(element(facts, "dd"), value);
@@ -154,7 +182,8 @@ async function showVgpu(uuid) {
                 return;
         setText(said, "");
         setText(document.getElementById("vgpu-title"), told.vgpu.name);
-        drawFacts(told.vgpu);
+        drawFacts(told.vgpu, told.container);
+        drawDevices(told.vgpu);
         fill(document.querySelector("#processes tbody"), told.processes.map(
                 one => [one.pid, one.name, formatSize(one.memory), one.launches]));
         document.getElementById("no-processes").hidden = told.processes.length > 0;
@@ -249,6 +278,10 @@ async function showUsage() {
                 fill(document.querySelector("#usage tbody"), told.rows.map(
                         one => ["user " + one.tenant, one.gpu_seconds.toFixed(1), one.quota_gib_hours.toFixed(2),
                                 one.used_gib_hours.toFixed(2)]));
+                fill(document.querySelector("#containers tbody"), told.containers.map(
+                        one => [one.name || one.container, "user " + one.tenant, one.gpu_seconds.toFixed(1),
+                                one.used_gib_hours.toFixed(2)]));
+                document.getElementById("containers").hidden = told.containers.length === 0;
                 document.getElementById("usage").dataset.shown = month.value;
         } catch (error) {
                 setText(said, error.message);

@@ -34,6 +34,7 @@ DEFINE_CLEANUP(struct vgpu_client *, vgpu_client_free);
 DEFINE_CLEANUP(struct vgpu_instance *, vgpu_instance_free);
 DEFINE_CLEANUP(struct vgpu_event_list *, vgpu_event_list_free);
 DEFINE_CLEANUP(struct vgpu_usage_list *, vgpu_usage_list_free);
+DEFINE_CLEANUP(struct vgpu_usage_snapshot *, vgpu_usage_snapshot_free);
 DEFINE_CLEANUP(struct vgpu_operation_report *, vgpu_operation_report_free);
 
 /* Takes @object. */
@@ -108,11 +109,11 @@ static json_t *describe_events(struct vgpu_client *client, const char *uuid)
 
                 (void)json_array_append_new(
                         array,
-                        json_pack("{sf, ss, so, sI, sf, sf, sf, sf}", "time", event->time, "event",
-                                  event->event, "message", make_text(event->message), "bytes",
-                                  (json_int_t)event->bytes, "seconds", event->seconds, "drain",
-                                  event->drain_seconds, "copy", event->copy_seconds, "context",
-                                  event->context_seconds));
+                        json_pack("{sf, ss, so, si, sI, sf, sf, sf, sf}", "time", event->time,
+                                  "event", event->event, "message", make_text(event->message),
+                                  "device", (int)event->device, "bytes", (json_int_t)event->bytes,
+                                  "seconds", event->seconds, "drain", event->drain_seconds, "copy",
+                                  event->copy_seconds, "context", event->context_seconds));
         }
         return array;
 }
@@ -152,16 +153,74 @@ static json_t *describe_day(struct vgpu_client *client, const char *uuid)
         return array;
 }
 
+static json_t *describe_parts(const struct vgpu_instance *instance)
+{
+        json_t *array = json_array();
+
+        for (size_t i = 0; i < instance->n_parts; i++) {
+                const struct vgpu_instance_part *part = instance->parts[i];
+
+                (void)json_array_append_new(
+                        array,
+                        json_pack("{sI, si, sI, sf}", "id", (json_int_t)part->id, "device",
+                                  (int)part->device, "used", (json_int_t)part->frame_buffer_used,
+                                  "gpu_seconds", part->gpu_seconds_total));
+        }
+        return array;
+}
+
 static json_t *describe_vgpu(const struct vgpu_instance *instance)
 {
-        return json_pack(
-                "{ss, ss, sI, si, ss, sI, sI, sI, si, sI, sf}", "name", instance->name, "uuid",
-                instance->uuid, "owner", (json_int_t)instance->owner, "device",
-                (int)instance->device, "state", vgpu_instance_state_get_name(instance->state),
-                "quota", (json_int_t)instance->frame_buffer, "used",
-                (json_int_t)instance->frame_buffer_used, "created",
-                (json_int_t)instance->created_seconds, "share", (int)instance->share, "host_memory",
-                (json_int_t)instance->host_memory, "idle_after", instance->idle_after);
+        return json_pack("{ss, ss, so, sI, si, ss, sI, sI, sI, si, sI, sf}", "name", instance->name,
+                         "uuid", instance->uuid, "parts", describe_parts(instance), "owner",
+                         (json_int_t)instance->owner, "device", (int)instance->device, "state",
+                         vgpu_instance_state_get_name(instance->state), "quota",
+                         (json_int_t)instance->frame_buffer, "used",
+                         (json_int_t)instance->frame_buffer_used, "created",
+                         (json_int_t)instance->created_seconds, "share", (int)instance->share,
+                         "host_memory", (json_int_t)instance->host_memory, "idle_after",
+                         instance->idle_after);
+}
+
+static const struct vgpu_usage_instance *find_usage(const struct vgpu_usage_snapshot *snapshot,
+                                                    const char *uuid)
+{
+        for (size_t i = 0; i < snapshot->n_instances; i++)
+                if (strcmp(snapshot->instances[i]->uuid, uuid) == 0)
+                        return snapshot->instances[i];
+        return NULL;
+}
+
+/* The name that its engine gave it in the last day, or its id. */
+static json_t *name_container(struct vgpu_client *client, const char *container)
+{
+        CLEANUP(vgpu_usage_list_freep) struct vgpu_usage_list *list = NULL;
+        struct vgpu_usage_options options = VGPU_USAGE_OPTIONS_INIT;
+
+        options.since = (double)time(NULL) - DAY_SECONDS;
+        options.group = VGPU_USAGE_BY_CONTAINER;
+        if (vgpu_usage_lookup(client, &options, &list) < 0)
+                return make_text(container);
+        for (size_t i = 0; i < list->n_rows; i++)
+                if (strcmp(list->rows[i]->container, container) == 0)
+                        return make_text(list->rows[i]->container_name);
+        return make_text(container);
+}
+
+/* "": its programs are in none, or in different ones. */
+static json_t *describe_container(struct vgpu_client *client, const char *uuid)
+{
+        CLEANUP(vgpu_usage_snapshot_freep) struct vgpu_usage_snapshot *snapshot = NULL;
+        struct vgpu_usage_snapshot_options options = VGPU_USAGE_SNAPSHOT_OPTIONS_INIT;
+        const struct vgpu_usage_instance *instance;
+
+        options.is_without_processes = true;
+        if (vgpu_usage_take_snapshot_with(client, &options, &snapshot) < 0)
+                return json_string("");
+        instance = find_usage(snapshot, uuid);
+        if (!instance || !*instance->container)
+                return json_string("");
+        return name_container(client, instance->container);
 }
 
 static void reply_vgpu(struct reply *reply, struct vgpu_client *client,
@@ -178,12 +237,39 @@ static void reply_vgpu(struct reply *reply, struct vgpu_client *client,
                          describe_processes(instance));
         if (root && question->has_token) {
                 (void)json_object_set_new(root, "events", describe_events(client, question->vgpu));
+                (void)json_object_set_new(root, "container",
+                                          describe_container(client, question->vgpu));
                 (void)json_object_set_new(root, "day", describe_day(client, question->vgpu));
         }
         reply_json(reply, STATUS_OK, root);
 }
 
 /* Usage. */
+
+/* An engine chooses their names, or who starts them. */
+static json_t *describe_containers(struct vgpu_client *client, double since, double until)
+{
+        CLEANUP(vgpu_usage_list_freep) struct vgpu_usage_list *list = NULL;
+        struct vgpu_usage_options options = VGPU_USAGE_OPTIONS_INIT;
+        json_t *array = json_array();
+
+        options.since = since;
+        options.until = until;
+        options.group = VGPU_USAGE_BY_CONTAINER;
+        if (vgpu_usage_lookup(client, &options, &list) < 0)
+                return array;
+        for (size_t i = 0; i < list->n_rows; i++) {
+                const struct vgpu_usage_row *row = list->rows[i];
+
+                (void)json_array_append_new(
+                        array,
+                        json_pack("{so, so, sI, sf, sf}", "container", make_text(row->container),
+                                  "name", make_text(row->container_name), "tenant",
+                                  (json_int_t)row->tenant, "gpu_seconds", row->seconds->gpu,
+                                  "used_gib_hours", row->used_gib_hours));
+        }
+        return array;
+}
 
 static json_t *describe_rows(const struct vgpu_usage_list *list)
 {
@@ -235,9 +321,11 @@ static void reply_usage(struct reply *reply, struct vgpu_client *client,
         else if (question->is_csv)
                 reply_csv(reply, list);
         else
-                reply_json(reply, STATUS_OK,
-                           json_pack("{sf, sf, so}", "since", question->since, "until",
-                                     question->until, "rows", describe_rows(list)));
+                reply_json(
+                        reply, STATUS_OK,
+                        json_pack("{sf, sf, so, so}", "since", question->since, "until",
+                                  question->until, "rows", describe_rows(list), "containers",
+                                  describe_containers(client, question->since, question->until)));
 }
 
 /* Actions. */

@@ -31,16 +31,42 @@ static json_t *describe_device(const struct vgpu_usage_device *device,
         return object;
 }
 
+/* One of a single device is its own part, and they are left out. */
+static size_t count_parts(const struct vgpu_usage_instance *instance)
+{
+        return instance->n_parts > 1 ? instance->n_parts : 0;
+}
+
+static json_t *describe_parts(const struct vgpu_usage_instance *instance)
+{
+        json_t *array = json_array();
+
+        for (size_t i = 0; i < count_parts(instance); i++) {
+                const struct vgpu_usage_part *part = instance->parts[i];
+
+                (void)json_array_append_new(
+                        array,
+                        json_pack("{sI, si, sI, sf, si}", "id", (json_int_t)part->id, "device",
+                                  (int)part->device, "used", (json_int_t)part->frame_buffer_used,
+                                  "entitled", part->entitled, "gpu", (int)part->percents->gpu));
+        }
+        return array;
+}
+
 static json_t *describe_vgpu(const struct vgpu_usage_instance *instance)
 {
-        return json_pack("{sI, ss, ss, sI, si, ss, sI, sI, si, sf, si, si}", "id",
-                         (json_int_t)instance->id, "name", instance->name, "uuid", instance->uuid,
-                         "owner", (json_int_t)instance->owner, "device", (int)instance->device,
-                         "state", vgpu_instance_state_get_name(instance->state), "quota",
-                         (json_int_t)instance->frame_buffer, "used",
-                         (json_int_t)instance->frame_buffer_used, "share", (int)instance->share,
-                         "entitled", instance->entitled, "gpu", (int)instance->percents->gpu,
-                         "programs", (int)instance->n_programs);
+        json_t *object = json_pack(
+                "{sI, ss, ss, sI, si, ss, sI, sI, si, sf, si, si}", "id", (json_int_t)instance->id,
+                "name", instance->name, "uuid", instance->uuid, "owner",
+                (json_int_t)instance->owner, "device", (int)instance->device, "state",
+                vgpu_instance_state_get_name(instance->state), "quota",
+                (json_int_t)instance->frame_buffer, "used", (json_int_t)instance->frame_buffer_used,
+                "share", (int)instance->share, "entitled", instance->entitled, "gpu",
+                (int)instance->percents->gpu, "programs", (int)instance->n_programs);
+
+        if (count_parts(instance) > 0)
+                (void)json_object_set_new(object, "parts", describe_parts(instance));
+        return object;
 }
 
 /* The past. */
@@ -202,6 +228,12 @@ struct vgpu_facts {
         double entitled;
 };
 
+struct part_facts {
+        uint32_t device, gpu;
+        uint64_t used;
+        double entitled;
+};
+
 struct device_facts {
         uint64_t promised, used;
         uint32_t gpu, celsius, power_mw; /* VGPU_UNKNOWN: not known */
@@ -212,6 +244,8 @@ struct vgpu_base {
         char uuid[UUID_MAX], name[NAME_MAX_];
         uint64_t quota;
         struct vgpu_facts facts;
+        size_t n_parts;
+        struct part_facts *parts;
 };
 
 struct device_base {
@@ -237,6 +271,14 @@ static struct vgpu_facts get_vgpu_facts(const struct vgpu_usage_instance *instan
                                     .entitled = instance->entitled };
 }
 
+static struct part_facts get_part_facts(const struct vgpu_usage_part *part)
+{
+        return (struct part_facts){ .device = part->device,
+                                    .gpu = part->percents->gpu,
+                                    .used = part->frame_buffer_used,
+                                    .entitled = part->entitled };
+}
+
 static struct device_facts get_device_facts(const struct vgpu_usage_device *device,
                                             const struct vgpu_device_sensors *sensors)
 {
@@ -252,6 +294,20 @@ static bool are_vgpu_facts_equal(const struct vgpu_facts *a, const struct vgpu_f
         return a->state == b->state && a->device == b->device && a->share == b->share &&
                a->gpu == b->gpu && a->programs == b->programs && a->used == b->used &&
                !(a->entitled < b->entitled) && !(a->entitled > b->entitled);
+}
+
+static bool are_parts_equal(const struct vgpu_base *base,
+                            const struct vgpu_usage_instance *instance)
+{
+        for (size_t i = 0; i < base->n_parts; i++) {
+                struct part_facts now = get_part_facts(instance->parts[i]);
+                const struct part_facts *was = &base->parts[i];
+
+                if (now.device != was->device || now.gpu != was->gpu || now.used != was->used ||
+                    now.entitled < was->entitled || now.entitled > was->entitled)
+                        return false;
+        }
+        return true;
 }
 
 static bool are_device_facts_equal(const struct device_facts *a, const struct device_facts *b)
@@ -270,7 +326,16 @@ static bool copy_text(char *to, size_t room, const char *from)
         return snprintf(to, room, "%s", from) < (int)room;
 }
 
-/* false: a name is too long for it, which vgpud's are not. */
+static bool fill_parts(struct vgpu_base *vgpu, const struct vgpu_usage_instance *instance)
+{
+        vgpu->n_parts = count_parts(instance);
+        vgpu->parts = vgpu->n_parts ? calloc(vgpu->n_parts, sizeof(*vgpu->parts)) : NULL;
+        for (size_t i = 0; vgpu->parts && i < vgpu->n_parts; i++)
+                vgpu->parts[i] = get_part_facts(instance->parts[i]);
+        return vgpu->parts || vgpu->n_parts == 0;
+}
+
+/* false: no memory, or a name is too long for it, which vgpud's are not. */
 static bool fill_base(struct state_base *base, const struct metrics_input *input)
 {
         const struct vgpu_usage_snapshot *snapshot = input->snapshot;
@@ -283,6 +348,7 @@ static bool fill_base(struct state_base *base, const struct metrics_input *input
                         copy_text(vgpu->name, NAME_MAX_, snapshot->instances[i]->name);
                 vgpu->quota = snapshot->instances[i]->frame_buffer;
                 vgpu->facts = get_vgpu_facts(snapshot->instances[i]);
+                fits &= fill_parts(vgpu, snapshot->instances[i]);
         }
         for (size_t i = 0; i < base->n_devices; i++) {
                 fits &= copy_text(base->devices[i].uuid, UUID_MAX, snapshot->devices[i]->uuid);
@@ -296,6 +362,8 @@ struct state_base *state_base_free(struct state_base *base)
 {
         if (!base)
                 return NULL;
+        for (size_t i = 0; base->vgpus && i < base->n_vgpus; i++)
+                free(base->vgpus[i].parts);
         free(base->vgpus);
         free(base->devices);
         free(base);
@@ -326,12 +394,25 @@ static bool is_same_state(const struct state_base *base, const struct vgpu_usage
         for (size_t i = 0; i < base->n_vgpus; i++)
                 if (strcmp(base->vgpus[i].uuid, snapshot->instances[i]->uuid) != 0 ||
                     strcmp(base->vgpus[i].name, snapshot->instances[i]->name) != 0 ||
-                    base->vgpus[i].quota != snapshot->instances[i]->frame_buffer)
+                    base->vgpus[i].quota != snapshot->instances[i]->frame_buffer ||
+                    base->vgpus[i].n_parts != count_parts(snapshot->instances[i]))
                         return false;
         for (size_t i = 0; i < base->n_devices; i++)
                 if (strcmp(base->devices[i].uuid, snapshot->devices[i]->uuid) != 0)
                         return false;
         return true;
+}
+
+/* All of them, if one of them is different. */
+static void write_parts(FILE *file, const struct vgpu_usage_instance *instance)
+{
+        for (size_t i = 0; i < instance->n_parts; i++) {
+                struct part_facts part = get_part_facts(instance->parts[i]);
+
+                fprintf(file, "%s[%u,%" PRIu64 ",%.6g,%u]", i > 0 ? "," : ",[", part.device,
+                        part.used, part.entitled, part.gpu);
+        }
+        fprintf(file, "]");
 }
 
 static void write_vgpus(FILE *file, const struct state_base *base,
@@ -340,13 +421,18 @@ static void write_vgpus(FILE *file, const struct state_base *base,
         const char *comma = "";
 
         for (size_t i = 0; i < base->n_vgpus; i++) {
-                struct vgpu_facts now = get_vgpu_facts(snapshot->instances[i]);
+                const struct vgpu_usage_instance *instance = snapshot->instances[i];
+                struct vgpu_facts now = get_vgpu_facts(instance);
+                bool has_same_parts = are_parts_equal(&base->vgpus[i], instance);
 
-                if (are_vgpu_facts_equal(&now, &base->vgpus[i].facts))
+                if (has_same_parts && are_vgpu_facts_equal(&now, &base->vgpus[i].facts))
                         continue;
-                fprintf(file, "%s[%zu,\"%s\",%u,%" PRIu64 ",%u,%.6g,%u,%u]", comma, i,
+                fprintf(file, "%s[%zu,\"%s\",%u,%" PRIu64 ",%u,%.6g,%u,%u", comma, i,
                         vgpu_instance_state_get_name(now.state), now.device, now.used, now.share,
                         now.entitled, now.gpu, now.programs);
+                if (!has_same_parts)
+                        write_parts(file, instance);
+                fprintf(file, "]");
                 comma = ",";
         }
 }

@@ -7,9 +7,12 @@
  * different from a state, by the places that vGPUs and devices have in it:
  *
  *     {"base": 7, "number": 9, "time": MS,
- *      "vgpus": [[PLACE, "running", DEVICE, USED, SHARE, ENTITLED, GPU, PROGRAMS], ...],
+ *      "vgpus": [[PLACE, "running", DEVICE, USED, SHARE, ENTITLED, GPU, PROGRAMS, PARTS], ...],
  *      "devices": [[PLACE, PROMISED, USED, GPU, CELSIUS or null, WATTS or null, TURNS or null], ...],
  *      "pool": [USED, LIMIT], "history": {"times": [MS, ...], "gpu": {UUID: [PERCENT or null, ...]}}}
+ *
+ * PARTS are those of a vGPU of several devices, [[DEVICE, USED, ENTITLED, GPU], ...], if they have changed. They are
+ * left out of others.
  *
  * A reader who is slow may leave out any change: the next one has all of it again.
  */

@@ -160,6 +160,47 @@ static void test_a_change_has_what_is_different_and_no_more(void **state)
         assert_null(state_base_free(base));
 }
 
+static void test_parts_of_several_devices(void **state)
+{
+        struct vgpu_usage_part part[2] = { { .id = 9, .device = 1, .percents = &percents },
+                                           { .id = 10, .device = 2, .percents = &percents } };
+        const struct vgpu_usage_part *const parts[] = { &part[0], &part[1] };
+        struct vgpu_usage_instance pair = instance;
+        const struct vgpu_usage_instance *const pairs[] = { &pair };
+        struct vgpu_usage_snapshot several = snapshot;
+        struct metrics_input input = { .snapshot = &several, .hostname = "h" };
+        const struct state_extras extras = { .number = 9 };
+        struct state_base *base;
+        json_t *root, *found;
+        (void)state;
+
+        pair.n_parts = 2;
+        pair.parts = parts;
+        several.instances = pairs;
+        root = write_and_read(&input);
+        found = json_object_get(json_array_get(json_object_get(root, "vgpus"), 0), "parts");
+        assert_int_equal(json_array_size(found), 2);
+        found = json_array_get(found, 1);
+        assert_int_equal(json_integer_value(json_object_get(found, "id")), 10);
+        assert_int_equal(json_integer_value(json_object_get(found, "device")), 2);
+        json_decref(root);
+
+        base = state_base_new(&input, 5);
+        assert_non_null(base);
+        root = read_line(state_write_change(base, &input, &extras));
+        assert_int_equal(count(root, "vgpus"), 0);
+        json_decref(root);
+        part[1].frame_buffer_used = 4;
+        root = read_line(state_write_change(base, &input, &extras));
+        found = json_array_get(json_array_get(json_object_get(root, "vgpus"), 0), 8);
+        assert_int_equal(json_array_size(found), 2);
+        assert_int_equal(json_integer_value(json_array_get(json_array_get(found, 1), 1)), 4);
+        json_decref(root);
+        pair.n_parts = 0;
+        assert_null(state_write_change(base, &input, &extras));
+        assert_null(state_base_free(base));
+}
+
 static void test_another_state_is_no_change(void **state)
 {
         struct vgpu_usage_instance other = instance;
@@ -237,6 +278,7 @@ int main(void)
                 cmocka_unit_test(test_everything_is_there),
                 cmocka_unit_test(test_what_is_not_known_is_left_out),
                 cmocka_unit_test(test_a_change_has_what_is_different_and_no_more),
+                cmocka_unit_test(test_parts_of_several_devices),
                 cmocka_unit_test(test_another_state_is_no_change),
                 cmocka_unit_test(test_the_past_and_its_news),
         };

@@ -152,6 +152,35 @@ static void test_who_left_and_who_came(void **state)
         assert_int_equal(get_last("GPU-0")->marks[0].move, TURNS_CAME);
 }
 
+/* A vGPU of several devices is on each of them, with a number of its own. */
+static void test_several_devices(void **state)
+{
+        struct vgpu_usage_percents of_part[2] = { { .gpu = 30 }, { .gpu = 60 } };
+        struct vgpu_usage_part part[2] = { { .id = 7, .device = 0, .percents = &of_part[0] },
+                                           { .id = 8, .device = 1, .percents = &of_part[1] } };
+        const struct vgpu_usage_part *const parts[] = { &part[0], &part[1] };
+        struct vgpu_usage_instance pair = train;
+        const struct vgpu_usage_instance *const pairs[] = { &pair };
+        struct vgpu_usage_snapshot several = snapshot;
+        (void)state;
+
+        pair.n_parts = 2;
+        pair.parts = parts;
+        several.n_instances = 1;
+        several.instances = pairs;
+        turns_add(turns, &several, NULL, NOW);
+        assert_int_equal(get_part(get_last("GPU-0"), 7), 300);
+        assert_int_equal(get_part(get_last("GPU-0"), 8), 0);
+        assert_int_equal(get_part(get_last("GPU-1"), 8), 600);
+        pair.state = VGPU_INSTANCE_SUSPENDED;
+        turns_add(turns, &several, NULL, NOW + 1000);
+        assert_int_equal(get_last("GPU-0")->n_marks, 1);
+        assert_int_equal(get_last("GPU-1")->n_marks, 1);
+        assert_int_equal(get_last("GPU-1")->marks[0].id, 8);
+        assert_int_equal(get_last("GPU-1")->marks[0].move, TURNS_LEFT);
+        assert_int_equal(get_part(get_last("GPU-1"), 8), 0);
+}
+
 /* Nobody looked for a while, or the clock was set back. */
 static void test_it_is_a_minute_and_begins_anew(void **state)
 {
@@ -175,6 +204,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_without_turns_the_meter_says_it, set_up,
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_who_left_and_who_came, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_several_devices, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_it_is_a_minute_and_begins_anew, set_up,
                                                 tear_down),
         };

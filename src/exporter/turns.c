@@ -20,7 +20,7 @@ struct turns_total {
         uint64_t had_ns; /* in the slice that is being made */
 };
 
-/* Where a vGPU was when the last slice ended; 0 for a device is none. */
+/* Where a vGPU, or its part, was when the last slice ended; 0 for a device is none. */
 struct place {
         uint32_t id;
         int64_t device; /* index; -1: on none */
@@ -116,6 +116,34 @@ static struct turns_device *find_or_add(struct turns *turns, const char *uuid)
         return devices[turns->n_devices++] = device;
 }
 
+/* What a vGPU is on one device. */
+struct piece {
+        uint32_t id;
+        int64_t device; /* index; -1: on none */
+        uint32_t gpu;   /* percent */
+};
+
+static size_t count_pieces(const struct vgpu_usage_instance *instance)
+{
+        return instance->n_parts > 1 ? instance->n_parts : 1;
+}
+
+static bool is_on_a_device(const struct vgpu_usage_instance *instance)
+{
+        return instance->state != VGPU_INSTANCE_SUSPENDED &&
+               instance->state != VGPU_INSTANCE_EVICTED;
+}
+
+static struct piece get_piece(const struct vgpu_usage_instance *instance, size_t i)
+{
+        const struct vgpu_usage_part *part = instance->n_parts > 1 ? instance->parts[i] : NULL;
+        uint32_t device = part ? part->device : instance->device;
+
+        return (struct piece){ .id = part ? part->id : instance->id,
+                               .device = is_on_a_device(instance) ? (int64_t)device : -1,
+                               .gpu = part ? part->percents->gpu : instance->percents->gpu };
+}
+
 /* A slice. */
 
 static struct turns_total *find_total(struct turns_device *device, uint32_t id)
@@ -198,6 +226,17 @@ static void add_part(struct turns_slice *slice, uint32_t id, uint64_t permille)
                                      .permille = permille < 1000 ? (uint32_t)permille : 1000 };
 }
 
+static void add_metered(struct turns_slice *slice, const struct vgpu_usage_instance *instance,
+                        uint32_t index)
+{
+        for (size_t i = 0; i < count_pieces(instance); i++) {
+                struct piece piece = get_piece(instance, i);
+
+                if (piece.device == (int64_t)index)
+                        add_part(slice, piece.id, piece.gpu * 10u);
+        }
+}
+
 static void add_parts(struct turns_slice *slice, const struct turns_device *device,
                       const struct vgpu_usage_snapshot *snapshot, uint32_t index)
 {
@@ -207,18 +246,10 @@ static void add_parts(struct turns_slice *slice, const struct turns_device *devi
                 add_part(slice, device->totals[i].id,
                          device->totals[i].had_ns * 1000 / (length_ns ? length_ns : 1));
         for (size_t i = 0; !slice->is_of_turns && i < snapshot->n_instances; i++)
-                if (snapshot->instances[i]->device == index)
-                        add_part(slice, snapshot->instances[i]->id,
-                                 snapshot->instances[i]->percents->gpu * 10u);
+                add_metered(slice, snapshot->instances[i], index);
 }
 
 /* Who came, and who left. */
-
-static bool is_on_a_device(const struct vgpu_usage_instance *instance)
-{
-        return instance->state != VGPU_INSTANCE_SUSPENDED &&
-               instance->state != VGPU_INSTANCE_EVICTED;
-}
 
 static const struct place *find_place(const struct turns *turns, uint32_t id, size_t hint)
 {
@@ -242,37 +273,55 @@ static void add_mark(struct turns_slice *slice, uint32_t id, enum turns_move mov
 }
 
 /* A vGPU that is new, or gone, has not been moved. */
+static void add_marks_of(const struct turns *turns, struct turns_slice *slice,
+                         const struct vgpu_usage_instance *instance, uint32_t index, size_t hint)
+{
+        for (size_t i = 0; i < count_pieces(instance); i++) {
+                struct piece piece = get_piece(instance, i);
+                const struct place *was = find_place(turns, piece.id, hint + i);
+                bool is_here = piece.device == (int64_t)index;
+
+                if (was && is_here != (was->device == (int64_t)index))
+                        add_mark(slice, piece.id, is_here ? TURNS_CAME : TURNS_LEFT);
+        }
+}
+
 static void add_marks(const struct turns *turns, struct turns_slice *slice,
                       const struct vgpu_usage_snapshot *snapshot, uint32_t index)
 {
-        for (size_t i = 0; i < snapshot->n_instances; i++) {
-                const struct vgpu_usage_instance *instance = snapshot->instances[i];
-                const struct place *was = find_place(turns, instance->id, i);
-                bool is_here = instance->device == index && is_on_a_device(instance);
+        size_t hint = 0;
 
-                if (!was || is_here == (was->device == (int64_t)index))
-                        continue;
-                add_mark(slice, instance->id, is_here ? TURNS_CAME : TURNS_LEFT);
+        for (size_t i = 0; i < snapshot->n_instances; i++) {
+                add_marks_of(turns, slice, snapshot->instances[i], index, hint);
+                hint += count_pieces(snapshot->instances[i]);
         }
+}
+
+static size_t count_all_pieces(const struct vgpu_usage_snapshot *snapshot)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < snapshot->n_instances; i++)
+                n += count_pieces(snapshot->instances[i]);
+        return n;
 }
 
 static void remember_places(struct turns *turns, const struct vgpu_usage_snapshot *snapshot)
 {
         struct place *places =
-                reallocarray(turns->places, snapshot->n_instances + 1, sizeof(*places));
+                reallocarray(turns->places, count_all_pieces(snapshot) + 1, sizeof(*places));
 
         turns->n_places = 0;
         if (!places)
                 return;
         turns->places = places;
-        for (size_t i = 0; i < snapshot->n_instances; i++) {
-                const struct vgpu_usage_instance *instance = snapshot->instances[i];
+        for (size_t i = 0; i < snapshot->n_instances; i++)
+                for (size_t k = 0; k < count_pieces(snapshot->instances[i]); k++) {
+                        struct piece piece = get_piece(snapshot->instances[i], k);
 
-                places[turns->n_places++] = (struct place){
-                        .id = instance->id,
-                        .device = is_on_a_device(instance) ? (int64_t)instance->device : -1
-                };
-        }
+                        places[turns->n_places++] =
+                                (struct place){ .id = piece.id, .device = piece.device };
+                }
 }
 
 /* All of it. */

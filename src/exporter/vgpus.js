@@ -101,7 +101,7 @@ function makeRow(vgpu) {
                 if (link.shownText !== now.name)
                         node.title = now.name + ", " + now.uuid + ", user " + now.owner;
                 setText(link, now.name);
-                setText(device, now.state === "suspended" ? "-" : partsOf(now).map(part => part.device).join(", "));
+                setText(device, now.state === "suspended" ? "-" : whereIs(now));
                 setText(state, now.state);
                 setAttribute(state, "data-state", now.state);
                 setText(memory.text, formatSize(now.used) + " / " + formatSize(now.quota));

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import select
+import shutil
 import socket
 import tempfile
 import threading
@@ -12,17 +13,22 @@ import unittest
 import urllib.parse
 
 import case
+import stage
 import webdriver
 from exporter import Exporter
 from wait import PATIENCE, until
 
 HOSTILE = '<img src=x onerror="window.evil=1">'
+HOSTILE_PROGRAM = "<img src=x>"  # the kernel keeps 15 letters
 
 # What a reader sees of the table: the texts of each row.
 READ_TABLE = """
 return Array.from(document.querySelectorAll('#vgpus tbody tr')).map(
         row => Array.from(row.cells).map(cell => cell.textContent));
 """
+
+# A telephone, a tablet, a laptop, a large screen.
+SIZES = ((360, 740), (820, 1180), (1280, 800), (2560, 1440))
 
 
 class Browsing(case.Case):
@@ -88,7 +94,7 @@ class Page(Browsing):
         self.host.create("a-name-that-is-as-long-as-a-name-may-be-" + "x" * 23)
         self.open()
         self.addCleanup(self.browser.resize, 1280, 800)
-        for width, height in ((1280, 800), (820, 1180), (360, 740)):
+        for width, height in SIZES:
             for is_dark in (False, True):
                 self.browser.resize(width, height, is_dark)
                 self.wait_shown("the vGPU")
@@ -196,24 +202,40 @@ class Page(Browsing):
         self.assertEqual(state, ["1 MiB / 2 MiB", "0 B / 2 MiB"])
         until(lambda: self.browser.run(READ_TABLE)[199][3] == "1 MiB / 2 MiB", "the last row to be drawn")
 
-    def test_hostile_names_do_nothing(self):
-        """vgpud refuses such names. Whoever has others shows them as they are."""
+    def show(self, name, n=1):
+        """Makes the page show @n vGPUs, a device and a host of that name."""
         self.open()
         until(lambda: self.status() == "live, simulated GPUs", "the page to be live", context=self.status)
         self.browser.run("""
-                const vgpu = {id: 1, name: arguments[0], uuid: arguments[0], owner: 0, device: 0, state: arguments[0],
-                              quota: 1, used: 1, share: 0, entitled: 1, gpu: 1, programs: 1};
+                const [name, n] = arguments, vgpus = [];
+                for (let id = 1; id <= n; id++)
+                        vgpus.push({id, name, uuid: name + id, owner: 0, device: 0, state: name, quota: 1, used: 1, share: 0,
+                                    entitled: 1, gpu: 1, programs: 1});
                 events.close();
-                takeState({up: true, number: 1000000, time: Date.now(), host: arguments[0], version: arguments[0],
-                      simulated: false, vgpus: [vgpu],
-                      devices: [{index: 0, uuid: arguments[0], name: arguments[0], total: 1, promised: 1, used: 1,
-                                 gpu: 1}]});
-                """, HOSTILE)
-        until(lambda: [row[0] for row in self.browser.run(READ_TABLE)] == [HOSTILE], "the hostile name to be shown",
+                takeState({up: true, number: 1000000, time: Date.now(), host: name, version: name, simulated: false, vgpus,
+                      devices: [{index: 0, uuid: name, name, total: 1, promised: 1, used: 1, gpu: 1}]});
+                """, name, n)
+        until(lambda: [row[0] for row in self.browser.run(READ_TABLE)] == [name] * n, "the names to be shown",
               context=lambda: self.browser.run(READ_TABLE))
+
+    def test_hostile_names_do_nothing(self):
+        """vgpud refuses such names. Whoever has others shows them as they are."""
+        self.show(HOSTILE)
         self.assertIn(HOSTILE, self.browser.run("return document.querySelector('.device h3').textContent"))
         self.assertEqual(self.browser.run("return document.querySelectorAll('img').length"), 0)
         self.assertIsNone(self.browser.run("return window.evil"))
+
+    def test_long_names_break_nothing(self):
+        self.addCleanup(self.browser.resize, 1280, 800)
+        self.show("W" * 300, 3)
+        for width, height in SIZES:
+            self.browser.resize(width, height)
+            self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), width)
+            heights = self.browser.run("""
+                    return Array.from(document.querySelectorAll('#vgpus tbody tr, .device h3')).map(
+                            node => [node.clientHeight, node.scrollHeight]);
+                    """)
+            self.assertEqual([pair[0] for pair in heights], [pair[1] for pair in heights], (width, height))
 
     def test_nothing_from_elsewhere_may_be_loaded(self):
         self.open()
@@ -347,6 +369,75 @@ class Token(Browsing):
         self.assertEqual(self.browser.run("return document.querySelectorAll('#day-table tbody tr').length"), 48)
         self.press("#token-button")  # forgets it
         self.assertFalse(self.is_private())
+
+    def parts(self):
+        return self.browser.run("""
+                return Array.from(document.querySelectorAll('#parts tbody tr')).map(
+                        row => Array.from(row.cells).map(cell => cell.textContent));
+                """)
+
+    def bars(self):
+        """What the mouse says at the left end of each device's memory."""
+        return self.browser.run("""
+                return Array.from(document.querySelectorAll('.device')).map(device => {
+                        const bar = device.querySelector('canvas.bar'), place = bar.getBoundingClientRect();
+                        bar.dispatchEvent(new MouseEvent('mousemove', { clientX: place.left + 1, clientY: place.top + 1 }));
+                        return bar.title;
+                });
+                """)
+
+    def test_a_vgpu_of_several_gpus_is_shown_on_each(self):
+        self.exporter = Exporter(self.host)  # one that remembers no other test's minute
+        self.addCleanup(self.exporter.close)
+        self.host.call("CreateVgpu", name="pair", frame_buffer=64 << 20, device="0,1")
+        guest = self.host.run("pair", "guest-devices").wait_ready()
+        for device, size in ((0, "4M"), (1, "8M")):
+            guest.write(f"hold {device} {size}")
+            guest.wait_line("held")
+        self.open()
+        until(lambda: self.bars() == ["pair: 4 MiB / 64 MiB", "pair: 8 MiB / 64 MiB"], "both bars", context=self.bars)
+        self.assertEqual(self.browser.run(READ_TABLE)[0][1], "0,1")
+        legends = self.browser.run("return Array.from(document.querySelectorAll('.legend')).map(node => node.textContent)")
+        self.assertEqual(legends, ["pair", "pair"])
+        self.open_vgpu("pair")
+        until(lambda: [part[:2] for part in self.parts()] == [["0", "4 MiB"], ["1", "8 MiB"]], "its GPUs", context=self.parts)
+        until(lambda: all(re.fullmatch(r"\d+ % / \d+ %", part[2]) for part in self.parts()), "its time", context=self.parts)
+        self.host.vgpu("suspend", "pair")
+        until(lambda: [part[0] for part in self.parts()] == ["0 (left)", "1 (left)"], "it to be suspended",
+              context=self.parts)
+        self.press("nav a[href='#']")
+
+        def minutes():
+            return self.browser.run("return Array.from(document.querySelectorAll('.minute'), node => node.ariaLabel)")
+        until(lambda: all("1 left" in text for text in minutes()), "both to say so", context=minutes)
+        self.host.vgpu("resume", "pair")
+        self.assertEqual(guest.end_input(), 0, guest.context())
+
+    def test_hostile_names_of_a_program_and_a_container(self):
+        folder = tempfile.TemporaryDirectory(prefix="vg-")
+        self.addCleanup(folder.cleanup)
+        program = shutil.copy(stage.GUESTS / "guest-train", pathlib.Path(folder.name, HOSTILE_PROGRAM))
+        self.host.create("train")
+        self.host.train("train", "--size", "8M", program=program)
+        self.open_vgpu("train")
+        self.wait_text("#processes", HOSTILE_PROGRAM)
+        self.enter(self.file.read_text().strip())
+        self.wait_text("#events", HOSTILE_PROGRAM)
+        self.browser.run("""
+                const fetched = window.fetch;
+                window.fetch = async (...what) => {
+                        const answer = await fetched(...what), told = await answer.json();
+                        told.container = told.name = arguments[0];
+                        told.containers = [{ container: "1", name: arguments[0], tenant: 0, gpu_seconds: 0, used_gib_hours: 0 }];
+                        return new Response(JSON.stringify(told));
+                };
+                showVgpu(opened);
+                showUsage();
+                """, HOSTILE)
+        self.wait_text("#facts", "Container" + re.escape(HOSTILE))
+        self.wait_text("#containers", re.escape(HOSTILE))
+        self.assertEqual(self.browser.run("return document.querySelectorAll('img').length"), 0)
+        self.assertIsNone(self.browser.run("return window.evil"))
 
     def test_a_vgpu_of_several_gpus_comes_back_and_moves(self):
         self.host.call("CreateVgpu", name="pair", frame_buffer=64 << 20, device="0,1")
