@@ -15,40 +15,12 @@ import urllib.parse
 import case
 import stage
 import webdriver
+from browsing import READ_TABLE, SIZES, Browsing
 from exporter import Exporter
 from wait import PATIENCE, until
 
 HOSTILE = '<img src=x onerror="window.evil=1">'
 HOSTILE_PROGRAM = "<img src=x>"  # the kernel keeps 15 letters
-
-# What a reader sees of the table: the texts of each row.
-READ_TABLE = """
-return Array.from(document.querySelectorAll('#vgpus tbody tr')).map(
-        row => Array.from(row.cells).map(cell => cell.textContent));
-"""
-
-# A telephone, a tablet, a laptop, a large screen.
-SIZES = ((360, 740), (820, 1180), (1280, 800), (2560, 1440))
-
-
-class Browsing(case.Case):
-    HOST = {"devices": "2xH200:512M", "pool": "128M", "slab": "4M"}
-    OPTIONS = ()
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.exporter = Exporter(cls.host, *cls.OPTIONS)
-        cls.addClassCleanup(cls.exporter.close)
-        cls.browser = webdriver.Browser()
-        cls.addClassCleanup(cls.browser.close)
-
-    def open(self):
-        self.browser.open(urllib.parse.urljoin(self.exporter.url, "/"))
-        self.browser.complaints()
-
-    def status(self):
-        return self.browser.run("return document.getElementById('status').textContent")
 
 
 @unittest.skipIf(webdriver.why_not(), webdriver.why_not())
@@ -68,8 +40,7 @@ class Page(Browsing):
                      context=lambda: f"shown {self.shown()}\nlisted {self.listed()}\n{self.host.log()}")
 
     def test_it_shows_what_the_command_prints(self):
-        self.open()
-        until(lambda: self.status() == "live, simulated GPUs", "the page to be live", context=self.status)
+        self.open_live()
         until(lambda: self.browser.run("return !document.getElementById('none').hidden"), "'no vGPU yet'")
         self.host.create("train")
         self.host.create("moved", "64M", device=1)
@@ -101,8 +72,7 @@ class Page(Browsing):
                 self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), width)
 
     def test_a_manager_that_goes_and_comes(self):
-        self.open()
-        until(lambda: self.status() == "live, simulated GPUs", "the page to be live", context=self.status)
+        self.open_live()
         self.host.kill()
         until(lambda: self.status() == "vgpud does not run, or does not answer", "the page to say so", context=self.status)
         self.host.start()
@@ -204,8 +174,7 @@ class Page(Browsing):
 
     def show(self, name, n=1):
         """Makes the page show @n vGPUs, a device and a host of that name."""
-        self.open()
-        until(lambda: self.status() == "live, simulated GPUs", "the page to be live", context=self.status)
+        self.open_live()
         self.browser.run("""
                 const [name, n] = arguments, vgpus = [];
                 for (let id = 1; id <= n; id++)
@@ -238,8 +207,7 @@ class Page(Browsing):
             self.assertEqual([pair[0] for pair in heights], [pair[1] for pair in heights], (width, height))
 
     def test_nothing_from_elsewhere_may_be_loaded(self):
-        self.open()
-        until(lambda: self.status() == "live, simulated GPUs", "the page to be live", context=self.status)
+        self.open_live()
         self.browser.run("""
                 const script = document.createElement('script');
                 script.textContent = 'window.evil = 1';
@@ -315,8 +283,7 @@ class Token(Browsing):
         return self.browser.run("return !document.getElementById('actions').hidden")
 
     def open_vgpu(self, name):
-        self.open()
-        until(lambda: self.status() == "live, simulated GPUs", "the page to be live", context=self.status)
+        self.open_live()
         find = f"#vgpus tr[data-uuid='{self.host.get(name)['uuid']}'] a"
         until(lambda: self.browser.run("return !!document.querySelector(arguments[0])", find), "the vGPU")
         self.press(find)
