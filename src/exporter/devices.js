@@ -139,14 +139,18 @@ function drawSlice({ context, height }, slice, left, right) {
         }
 }
 
-// A triangle: up for who left, down for who came.
-function drawMark({ context, height }, id, move, at) {
+// A triangle: up for who left, down for who came; with an edge, whatever is below it.
+function drawMark({ context, height, ratio }, id, move, at) {
         const size = height / 4, isLeft = move === "left";
         context.fillStyle = colours().mark;
         context.beginPath();
         context.moveTo(at - size, isLeft ? size : 0);
         context.lineTo(at + size, isLeft ? size : 0);
         context.lineTo(at, isLeft ? 0 : size);
+        context.closePath();
+        context.strokeStyle = colours().free;
+        context.lineWidth = 2 * ratio;
+        context.stroke();
         context.fill();
         context.fillStyle = paintOf(id);
         context.fillRect(at - 1, size, 2, height);

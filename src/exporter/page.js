@@ -116,20 +116,45 @@ function takeNews() {
 
 // Which page is opened stands behind the #.
 
-function route() {
-        const [name, uuid] = location.hash.slice(1).split("/");
-        const page = name === "vgpu" && uuid ? "vgpu-page" : name === "usage" ? "usage-page" : "overview";
-        for (const node of document.querySelectorAll("main > div"))
-                node.hidden = node.id !== page;
-        if (opened !== (page === "vgpu-page" ? uuid : "")) {
-                opened = page === "vgpu-page" ? uuid : "";
+function setTitle(name) {
+        document.title = name ? name + " - OpenVGPU" : "OpenVGPU";
+}
+
+function markLink(hash) {
+        for (const link of document.querySelectorAll("nav a")) {
+                if (link.getAttribute("href") === hash)
+                        link.setAttribute("aria-current", "page");
+                else
+                        link.removeAttribute("aria-current");
+        }
+}
+
+function openVgpu(uuid) {
+        if (opened !== uuid) {
+                opened = uuid;
                 setText(document.getElementById("act-said"), "");
                 setText(document.getElementById("vgpu-title"), "");
         }
         if (opened)
                 showVgpu(opened);
+}
+
+function route() {
+        const [name, uuid] = location.hash.slice(1).split("/");
+        const page = name === "vgpu" && uuid ? "vgpu-page" : name === "usage" ? "usage-page" : "overview";
+        for (const node of document.querySelectorAll("main > div"))
+                node.hidden = node.id !== page;
+        markLink(page === "overview" ? "#" : page === "usage-page" ? "#usage" : "");
+        setTitle(page === "usage-page" ? "Usage" : "");
+        openVgpu(page === "vgpu-page" ? uuid : "");
         if (page === "usage-page")
                 showUsage();
+}
+
+// Keys and screen readers go where the eye goes: to the page that has been opened.
+function goTo() {
+        route();
+        document.querySelector("main > div:not([hidden]) h2").focus();
 }
 
 // The stream, and what a reader may press.
@@ -173,7 +198,7 @@ for (const button of document.querySelectorAll("[data-action]"))
 document.getElementById("confirm-yes").addEventListener("click", () => finish(true));
 document.getElementById("confirm-no").addEventListener("click", () => finish(false));
 document.getElementById("confirm").addEventListener("cancel", () => finish(false)); // the key Esc
-window.addEventListener("hashchange", route);
+window.addEventListener("hashchange", goTo);
 setInterval(() => {
         if (opened && !document.hidden && !token)
                 showVgpu(opened);

@@ -182,6 +182,7 @@ async function showVgpu(uuid) {
                 return;
         setText(said, "");
         setText(document.getElementById("vgpu-title"), told.vgpu.name);
+        setTitle(told.vgpu.name);
         drawFacts(told.vgpu, told.container);
         drawDevices(told.vgpu);
         fill(document.querySelector("#processes tbody"), told.processes.map(

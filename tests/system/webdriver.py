@@ -15,7 +15,7 @@ from wait import PATIENCE, until
 
 DRIVER = "chromedriver"
 BROWSER = "chromium"
-
+KEYS = {"Tab": "\ue004", "Enter": "\ue007", "Escape": "\ue00c"}
 
 
 def why_not():
@@ -84,6 +84,12 @@ class Browser:
     def run_async(self, script, *arguments):
         """What a function with this body gives to the function that is its last argument."""
         return self._send("POST", self.base + "/execute/async", {"script": script, "args": list(arguments)})
+
+    def press(self, key):
+        """A key of the keyboard: a letter, or one of KEYS."""
+        key = KEYS.get(key, key)
+        self._send("POST", self.base + "/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": [
+            {"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]}]})
 
     def command(self, name, **parameters):
         """Of Chrome's own protocol."""
