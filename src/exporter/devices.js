@@ -262,7 +262,7 @@ function makeCard() {
         const card = {
                 title: element(node, "h3"),
                 facts: element(node, "p", "facts"),
-                memory: makeBar(node, "Frame buffer: held / promised"),
+                memory: makeBar(node, "Frame buffer"),
                 time: makeBar(node, "GPU time"),
                 minute: makeStrip(node, "The last minute", "minute"),
                 last: makeStrip(node, "Turns", "turns"),

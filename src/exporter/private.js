@@ -157,7 +157,7 @@ function drawFacts(vgpu, container) {
         facts.replaceChildren();
         const told = [["UUID", vgpu.uuid], ["Owner", "user " + vgpu.owner], ["State", vgpu.state],
                       ["GPU", vgpu.state === "suspended" ? "none" : whereIs(vgpu)],
-                      ["Frame buffer", formatSize(vgpu.used) + " / " + formatSize(vgpu.quota)],
+                      ["Frame buffer", formatSize(vgpu.used) + " / " + formatSize(vgpu.quota * Math.max(1, vgpu.parts.length))],
                       ["Share", vgpu.share ? vgpu.share + " %" : "none"],
                       ["Host memory", formatSize(vgpu.host_memory)], ["Created", time(vgpu.created)]];
         if (container)
