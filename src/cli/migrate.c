@@ -4,6 +4,7 @@
 #include "cli/document.h"
 #include "cli/operation.h"
 #include "cli/say.h"
+#include "cli/several.h"
 
 /* Of several, the report does not say which they were. */
 static const char *describe_source(char text[OPERATION_TEXT_MAX],
@@ -15,35 +16,40 @@ static const char *describe_source(char text[OPERATION_TEXT_MAX],
         return text;
 }
 
-static int run_migrate(const struct arguments *arguments, struct vgpu_client *client)
+static int run(const struct arguments *arguments, struct vgpu_client *client, const char *name,
+               const struct vgpu_operation_options *options,
+               struct vgpu_operation_report **ret_report)
 {
-        struct vgpu_operation_options options = VGPU_OPERATION_OPTIONS_INIT;
-        CLEANUP(vgpu_operation_report_freep) struct vgpu_operation_report *report = NULL;
-        const char *device = arguments_get(arguments, "device");
+        return vgpu_operation_migrate(client, name, arguments_get(arguments, "device"), options,
+                                      ret_report);
+}
+
+static void tell(const struct arguments *arguments, const struct vgpu_operation_report *report,
+                 json_t **ret_document)
+{
         char copy[OPERATION_TEXT_MAX], time[OPERATION_TIME_MAX];
         char source[OPERATION_TEXT_MAX], devices[OPERATION_DEVICES_MAX];
-        int r;
 
-        if (!device)
-                return say_usage(arguments, "'vgpu devices' lists the GPUs",
-                                 "--device DEVICE is missing");
-        r = operation_begin(arguments, arguments->words[0], &options);
-        if (r != 0)
-                return r;
-        r = vgpu_operation_migrate(client, arguments->words[0], device, &options, &report);
-        operation_end();
-        if (r < 0)
-                return say_error(arguments, client);
         operation_tell_lost(report);
         if (arguments->is_json)
-                return document_print(arguments, document_from_report(report));
+                *ret_document = document_from_report(report);
+        else
+                printf("migrated %s%s to %s in %s: %s\n", report->instance->name,
+                       describe_source(source, report),
+                       operation_describe_devices(devices, report, report->to_device),
+                       operation_describe_time(time, report->seconds),
+                       operation_describe_copy(copy, report, "across"));
+}
 
-        printf("migrated %s%s to %s in %s: %s\n", report->instance->name,
-               describe_source(source, report),
-               operation_describe_devices(devices, report, report->to_device),
-               operation_describe_time(time, report->seconds),
-               operation_describe_copy(copy, report, "across"));
-        return 0;
+static int run_migrate(const struct arguments *arguments, struct vgpu_client *client)
+{
+        static const struct several_operation operation = { run, tell };
+        static const struct several several = { .operation = &operation };
+
+        if (!arguments_get(arguments, "device"))
+                return say_usage(arguments, "'vgpu devices' lists the GPUs",
+                                 "--device DEVICE is missing");
+        return several_run(arguments, client, &several);
 }
 
 static const struct option options[] = {
@@ -56,18 +62,20 @@ static const struct option options[] = {
 
 const struct command command_migrate = {
         .name = "migrate",
-        .usage = "NAME --device DEVICE [--timeout SECONDS]",
+        .usage = "NAME... --device DEVICE [--timeout SECONDS]",
         .summary = "move a running vGPU to another GPU",
         .description =
                 "Moves a vGPU and its programs to another GPU of this machine, from GPU to GPU. A\n"
                 "suspended vGPU is resumed on that GPU. For a vGPU of several GPUs, DEVICE names as\n"
                 "many, in the order of its own; they may be some of those that it is on.\n"
+                "Several vGPUs move at the same time; if one fails, the others still move.\n"
                 "\n"
                 "An interrupt (Ctrl-C) ends the waiting, not the operation.\n",
-        .examples = "vgpu migrate train --device 1\n",
+        .examples = "vgpu migrate train --device 1\n"
+                    "vgpu migrate train infer --device 1\n",
         .options = options,
         .n_words_min = 1,
-        .n_words_max = 1,
+        .n_words_max = COMMAND_WORDS_ANY,
         .word = "name of the vGPU",
         .run = run_migrate,
 };

@@ -45,6 +45,24 @@ static void test_without_vgpud_it_is_said_once(void **state)
                        "unknown\nhint: when vgpud runs again, look with 'vgpu ls'\n");
 }
 
+static void test_several_move_to_the_device_that_is_named(void **state)
+{
+        static const struct fake_step moved = { .method = "MigrateVgpu",
+                                                .answers = { ANSWER(REPORT(TRAIN, 1, 0)) } };
+        const struct fake_step steps[] = { moved, moved };
+        const struct outcome *outcome =
+                vgpu(steps, 2, WORDS("migrate", "train", "infer", "--device", "0"));
+        const char *first = strstr(outcome->out, "migrated train from GPU 1 to GPU 0");
+        (void)state;
+
+        assert_int_equal(outcome->code, 0);
+        assert_non_null(first);
+        assert_non_null(strstr(first + 1, "migrated train"));
+        command_expect(vgpu(NULL, 0, WORDS("migrate", "train", "infer")), 2, "",
+                       "vgpu: migrate: --device DEVICE is missing\n"
+                       "hint: 'vgpu devices' lists the GPUs\n");
+}
+
 static void test_json_of_several_are_results_and_errors(void **state)
 {
         static const struct fake_step steps[] = {
@@ -148,6 +166,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_failure_stops_none_of_the_others),
                 cmocka_unit_test(test_without_vgpud_it_is_said_once),
+                cmocka_unit_test(test_several_move_to_the_device_that_is_named),
                 cmocka_unit_test(test_json_of_several_are_results_and_errors),
                 cmocka_unit_test(test_all_are_those_that_can_be),
                 cmocka_unit_test(test_all_of_none_is_no_error),
