@@ -32,6 +32,24 @@ int paths_join(char *path, const char *directory, const char *name)
         return put(path, "%s/%s", directory, name);
 }
 
+int paths_search(char *path, const char *program)
+{
+        const char *folders = getenv("PATH"), *end;
+        char folder[PATHS_MAX];
+
+        if (strchr(program, '/'))
+                return put(path, "%s", program);
+        for (folders = folders ? folders : "/bin:/usr/bin"; folders;
+             folders = *end ? end + 1 : NULL) {
+                end = folders + strcspn(folders, ":");
+                if (put(folder, "%.*s", (int)(end - folders), folders) == 0 &&
+                    paths_join(path, *folder ? folder : ".", program) == 0 &&
+                    access(path, X_OK) == 0)
+                        return 0;
+        }
+        return -ENOENT;
+}
+
 int paths_run(char *path)
 {
         const char *given = variable("OPENVGPU_RUN");

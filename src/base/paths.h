@@ -44,6 +44,9 @@ bool paths_run_is_given(void); /* by $OPENVGPU_RUN; else nobody said whom to bel
 int paths_state(char *path);
 int paths_private(char *path);
 
+/* paths_search() - where execvp() would find @program. -ENOENT: nowhere. */
+int paths_search(char *path, const char *program);
+
 /* paths_join() - @directory "/" @name into @path of PATHS_MAX bytes. */
 int paths_join(char *path, const char *directory, const char *name);
 

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/paths.h"
+#include "cdi/nvidia.h"
 #include "sim/host-layout.h"
 
 /* Loaders refuse a version that they do not know: the lowest that has what is used. */
@@ -116,8 +117,8 @@ static int split(char *directory, const char *path)
         return 0;
 }
 
-/* At the paths of the host: who builds images for other distributions asks NVIDIA's toolkit as well. */
-static int add_driver(json_t *edits, const struct cdi_host *host)
+/* At the paths of the host, where NVIDIA's toolkit does not say better. */
+static int add_found_driver(json_t *edits, const struct cdi_host *host)
 {
         char directory[PATHS_MAX], pattern[PATHS_MAX];
         int r = split(directory, host->driver_path);
@@ -132,6 +133,20 @@ static int add_driver(json_t *edits, const struct cdi_host *host)
         if (r == 0)
                 r = add_all(edits, "/usr/bin/nvidia-smi", add_file);
         return r == 0 ? add_variable(edits, "OPENVGPU_DRIVER", host->driver_path) : r;
+}
+
+static int add_driver(json_t *edits, const struct cdi_host *host, char version[16])
+{
+        char driver[PATHS_MAX], needed[16];
+        int r = cdi_nvidia_add(edits, host->run_directory, driver, needed);
+
+        if (r == -ENOENT)
+                return add_found_driver(edits, host);
+        if (r < 0)
+                return r;
+        if (strverscmp(needed, version) > 0)
+                strcpy(version, needed);
+        return add_variable(edits, "OPENVGPU_DRIVER", driver);
 }
 
 /* The memory of simulated GPUs lies where their host says. */
@@ -196,7 +211,7 @@ static int add_files(json_t *edits, const char *gate)
  * An engine lets a variable of CDI take the place of the image's: so LD_LIBRARY_PATH and LD_PRELOAD, which images set, are
  * left alone, and our NVML library comes first because it is there before anybody looks for one.
  */
-static int add_common(json_t *edits, const struct cdi_host *host)
+static int add_common(json_t *edits, const struct cdi_host *host, char version[16])
 {
         char gate[PATHS_MAX];
         int r = split(gate, host->gate_path);
@@ -210,7 +225,8 @@ static int add_common(json_t *edits, const struct cdi_host *host)
         if (r == 0)
                 r = add_variable(edits, "OPENVGPU_RUN", INSIDE_RUN);
         if (r == 0)
-                r = host->is_simulated ? add_simulation(edits, host) : add_driver(edits, host);
+                r = host->is_simulated ? add_simulation(edits, host)
+                                       : add_driver(edits, host, version);
         return r;
 }
 
@@ -254,12 +270,12 @@ static int add_vgpu(json_t *devices, const struct cdi_host *host, const struct c
         return json_array_append_new(devices, device) < 0 ? -ENOMEM : 0;
 }
 
-static const char *get_version(const struct cdi_vgpu *vgpus, size_t n)
+static void find_version(char version[16], const struct cdi_vgpu *vgpus, size_t n)
 {
+        strcpy(version, VERSION_LEAST);
         for (size_t i = 0; i < n; i++)
                 if (isdigit((unsigned char)get_name(&vgpus[i])[0]))
-                        return VERSION_DIGITS;
-        return VERSION_LEAST;
+                        strcpy(version, VERSION_DIGITS);
 }
 
 int cdi_specification_new(json_t **ret_specification, const struct cdi_host *host,
@@ -267,15 +283,17 @@ int cdi_specification_new(json_t **ret_specification, const struct cdi_host *hos
 {
         CLEANUP(json_decrefp) json_t *edits = json_object();
         CLEANUP(json_decrefp) json_t *devices = json_array();
-        int r = add_common(edits, host);
+        char version[16];
+        int r;
 
+        find_version(version, vgpus, n);
+        r = add_common(edits, host, version);
         for (size_t i = 0; r == 0 && i < n; i++)
                 r = add_vgpu(devices, host, &vgpus[i]);
         if (r < 0)
                 return r;
-        *ret_specification =
-                json_pack("{ss, ss, sO, sO}", "cdiVersion", get_version(vgpus, n), "kind", CDI_KIND,
-                          "devices", devices, "containerEdits", edits);
+        *ret_specification = json_pack("{ss, ss, sO, sO}", "cdiVersion", version, "kind", CDI_KIND,
+                                       "devices", devices, "containerEdits", edits);
         return *ret_specification ? 0 : -ENOMEM;
 }
 
@@ -375,13 +393,16 @@ int cdi_file_write(const char *path, const struct cdi_host *host, const struct c
 {
         CLEANUP(json_decrefp) json_t *edits = json_object();
         CLEANUP(freep) char *edits_text = NULL, *text = NULL;
-        int r = add_common(edits, host);
+        char version[16];
+        int r;
 
+        find_version(version, vgpus, n);
+        r = add_common(edits, host, version);
         if (r < 0)
                 return r;
         edits_text = json_dumps(edits, JSON_COMPACT);
         if (!edits_text)
                 return -ENOMEM;
-        r = join(&text, get_version(vgpus, n), edits_text, devices, n);
+        r = join(&text, version, edits_text, devices, n);
         return r < 0 ? r : replace_file(path, text);
 }

@@ -3,9 +3,6 @@
 
 #include <elf.h>
 #include <fcntl.h>
-#include <paths.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,21 +11,6 @@
 
 /* More than any linker makes. */
 #define HEADERS_MAX 64
-
-/* As execvp() finds it. */
-static int open_program(const char *program)
-{
-        const char *folders = getenv("PATH");
-        CLEANUP(freep) char *text = strdup(folders ? folders : _PATH_DEFPATH);
-        char *rest = text, path[PATHS_MAX];
-
-        if (strchr(program, '/'))
-                return open(program, O_RDONLY | O_CLOEXEC);
-        for (char *one = text ? strsep(&rest, ":") : NULL; one; one = strsep(&rest, ":"))
-                if (paths_join(path, *one ? one : ".", program) == 0 && access(path, X_OK) == 0)
-                        return open(path, O_RDONLY | O_CLOEXEC);
-        return -1;
-}
 
 static bool read_all(int fd, void *bytes, size_t size, uint64_t offset)
 {
@@ -59,9 +41,12 @@ static void read_interpreter(int fd, char name[PATHS_MAX])
 
 bool interpreter_is_musl(const char *program)
 {
-        CLEANUP(fd_closep) int fd = open_program(program);
-        char name[PATHS_MAX];
+        CLEANUP(fd_closep) int fd = -1;
+        char path[PATHS_MAX], name[PATHS_MAX];
 
+        if (paths_search(path, program) < 0)
+                return false;
+        fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
                 return false;
         read_interpreter(fd, name);

@@ -14,6 +14,7 @@
 #include "cdi/specification.h"
 #include "daemon/log.h"
 #include "manager/guests/guest-socket.h"
+#include "manager/guests/toolkit.h"
 #include "manager/model/account.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
@@ -42,6 +43,7 @@ struct containers {
         struct list doors;
         int folder;               /* of the doors */
         sd_event_source *rewrite; /* takes what has gone out of the file; NULL: nothing has */
+        struct child *toolkit;    /* NULL: it is not being asked */
 };
 
 static struct door *door_free(struct door *door)
@@ -335,6 +337,14 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
                 write_again(containers);
 }
 
+static void on_toolkit(void *userdata)
+{
+        struct containers *containers = userdata;
+
+        containers->toolkit = NULL;
+        write_again(containers);
+}
+
 static const struct observer observer = { .of_instance = on_instance };
 
 static int open_all(struct containers *containers)
@@ -384,6 +394,10 @@ int containers_new(struct containers **ret_containers, struct manager *manager,
                                    strerror(-r));
         }
         observer_add(&manager->observers, &observer, containers);
+        r = toolkit_ask(&containers->toolkit, manager, on_toolkit, containers);
+        if (r < 0 && r != -ENOENT)
+                log_event(LOG_LEVEL_WARNING, "cannot ask NVIDIA's container toolkit",
+                          "error=\"%s\"", strerror(-r));
         *ret_containers = containers;
         return 0;
 }
@@ -396,6 +410,7 @@ struct containers *containers_free(struct containers *containers)
                 return NULL;
         observer_remove(&containers->manager->observers, &observer);
         sd_event_source_disable_unref(containers->rewrite);
+        child_forget(containers->toolkit);
         list_for_each_safe(door, after, &containers->doors, link)
                 (void)door_free(door);
         (void)unlink(containers->manager->options->cdi_path);
