@@ -13,13 +13,30 @@ import sys
 
 SYMBOL = re.compile(r"\*UND\*.*?\(?(GLIBC_(?:[\d.]+|\w+))\)?\s+(\S+)$", re.M)
 MOVED = {"libdl.so.2": {"dlopen", "dlsym", "dlerror", "dladdr"},
-         "libpthread.so.0": {"pthread_create", "pthread_once", "pthread_mutex_trylock"}}
+         "libpthread.so.0": {"pthread_create", "pthread_detach", "pthread_key_create", "pthread_mutex_timedlock",
+                             "pthread_mutex_trylock", "pthread_once", "pthread_setname_np", "pthread_setspecific",
+                             "pthread_sigmask"}}
 
 bad = []
 
 
 def objdump(option, path):
     return subprocess.run(["objdump", option, path], capture_output=True, text=True, check=True).stdout
+
+
+def readelf(option, path):
+    return subprocess.run(["readelf", "-W", option, path], capture_output=True, text=True, check=True).stdout
+
+
+def sources(path):
+    """{function: the library where the linker found it}: glibc before 2.30 looks for it there."""
+    library, libraries = None, {}
+    for line in readelf("-V", path).splitlines():
+        if found := re.search(r"Version: 1 +File: (\S+)", line):
+            library = found[1]
+        elif found := re.search(r"Name: \S+ +Flags: \S+ +Version: (\d+)", line):
+            libraries[found[1]] = library
+    return {name: libraries[index] for name, index in re.findall(r"UND (\w+)@\S+ \((\d+)\)", readelf("--dyn-syms", path))}
 
 
 def number(version):
@@ -38,7 +55,11 @@ def check(path, newest):
     for version in re.findall(r"0x\w+ 0x00 \d+ (GLIBC_\S+)", headers):
         if number(version) > number(newest):
             bad.append(f"{path}: needs {version}")
+    found = sources(path)
     for library, names in MOVED.items():
+        for name in sorted(names & found.keys()):
+            if found[name] != library:
+                bad.append(f"{path}: {name} is looked for in {found[name]}, and was in {library}")
         if names & symbols.keys() and library not in needed:
             bad.append(f"{path}: does not need {library}, where {min(names & symbols.keys())} was")
     print(f"{path}: {', '.join(sorted(set(symbols.values()), key=number)) or 'none'}")
