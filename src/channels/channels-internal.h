@@ -13,6 +13,7 @@ struct host;
 struct channels_host {
         struct host *simulated; /* NULL: real */
         int fd;                 /* of the simulated one */
+        bool is_joint;
 };
 
 struct channels {

@@ -29,6 +29,11 @@ int channels_host_new(struct channels_host **ret_host, const char *simulation)
         return 0;
 }
 
+void channels_host_set_joint(struct channels_host *host, bool is_joint)
+{
+        host->is_joint = is_joint;
+}
+
 struct channels_host *channels_host_free(struct channels_host *host)
 {
         if (!host)
@@ -179,6 +184,7 @@ void channels_switch(struct channels **on, uint32_t n_on, struct channels **off,
 {
         struct rm_process *on_process[SWITCH_MAX], *off_process[SWITCH_MAX];
         uint32_t now_on, now_off;
+        bool is_joint = n_on + n_off > 0 && (n_on ? on[0] : off[0])->host->is_joint;
 
         while (n_on + n_off > 0) {
                 now_on = n_on < SWITCH_MAX ? n_on : SWITCH_MAX;
@@ -190,7 +196,7 @@ void channels_switch(struct channels **on, uint32_t n_on, struct channels **off,
                         uint32_t ready_on = prepare(on, now_on, false, on_process);
                         uint32_t ready_off = prepare(off, now_off, true, off_process);
 
-                        (void)rm_switch(on_process, ready_on, off_process, ready_off);
+                        (void)rm_switch(on_process, ready_on, off_process, ready_off, is_joint);
                         conclude(on, now_on, false);
                         conclude(off, now_off, true);
                 }

@@ -21,6 +21,9 @@ struct channels;      /* of one process */
 
 /* channels_host_new() - @simulation: the simulated host's directory; "": the devices are real. */
 int channels_host_new(struct channels_host **ret_host, const char *simulation);
+/* channels_host_set_joint() - its processes are on several devices, each on one or on some. */
+void channels_host_set_joint(struct channels_host *host, bool is_joint);
+
 struct channels_host *channels_host_free(struct channels_host *host);
 DEFINE_CLEANUP(struct channels_host *, channels_host_free);
 

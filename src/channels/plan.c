@@ -67,6 +67,6 @@ int plan_undo(const struct plan *plan, int fd)
         process.n = plan->n;
         for (uint32_t i = 0; i < process.n; i++)
                 process.channel[i] = plan->channel[i];
-        (void)rm_switch(&(struct rm_process *){ &process }, 1, NULL, 0);
+        (void)rm_switch(&(struct rm_process *){ &process }, 1, NULL, 0, false);
         return process.error == -ESRCH ? 0 : process.error;
 }

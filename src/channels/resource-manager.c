@@ -162,8 +162,10 @@ static int add_client(struct rm_process *process, uint32_t client, int source_fd
         for (uint32_t i = 0; i < process->n; i++)
                 if (process->channel[i].client == client && process->channel[i].fd == source_fd)
                         process->own[process->n_own++] = process->channel[i];
-        if (process->fd < 0)
-                process->fd = TAKE_FD(fd);
+        if (process->n_clients == RM_CLIENTS_MAX)
+                return 0;
+        process->client[process->n_clients].client = client;
+        process->client[process->n_clients++].fd = TAKE_FD(fd);
         return 0;
 }
 
@@ -182,8 +184,7 @@ static int prepare(struct rm_process *process)
 {
         int error = 0;
 
-        process->n_own = 0;
-        process->fd = -1;
+        process->n_own = process->n_clients = 0;
         for (uint32_t i = 0; i < process->n; i++) {
                 int r = 0;
 
@@ -195,43 +196,71 @@ static int prepare(struct rm_process *process)
         return error == -ESRCH && process->n_own > 0 ? 0 : error;
 }
 
+static int find_fd(const struct rm_process *process, uint32_t client)
+{
+        for (uint32_t i = 0; i < process->n_clients; i++)
+                if (process->client[i].client == client)
+                        return process->client[i].fd;
+        return process->n_clients > 0 ? process->client[0].fd : -1;
+}
+
+static bool is_same_device(const struct instance_page_channel *a,
+                           const struct instance_page_channel *b)
+{
+        return a->client == b->client && a->subdevice == b->subdevice;
+}
+
 struct batch {
         struct rm_disable_channels call;
-        const struct rm_process *through; /* whose descriptor and subdevice are used */
+        const struct rm_process *through;          /* whose descriptor is used, */
+        const struct instance_page_channel *first; /* and whose subdevice */
+        bool is_apart; /* only channels of one process on one device go together */
         int error;
 };
 
 static void flush(struct batch *batch, bool is_off)
 {
-        const struct instance_page_channel *first;
         int r;
 
         if (batch->call.n == 0)
                 return;
         batch->call.disable = is_off;
-        first = &batch->through->own[0];
-        r = control(batch->through->fd, first->client, first->subdevice,
-                    RM_COMMAND_DISABLE_CHANNELS, &batch->call, sizeof(batch->call));
+        r = control(find_fd(batch->through, batch->first->client), batch->first->client,
+                    batch->first->subdevice, RM_COMMAND_DISABLE_CHANNELS, &batch->call,
+                    sizeof(batch->call));
         if (r < 0)
                 batch->error = r;
         memset(&batch->call, 0, sizeof(batch->call));
 }
 
+static bool must_flush(const struct batch *batch, const struct rm_process *process,
+                       const struct instance_page_channel *channel)
+{
+        if (batch->call.n == 0 || batch->call.n == RM_DISABLE_CHANNELS_MAX)
+                return batch->call.n > 0;
+        return batch->is_apart &&
+               (batch->through != process || !is_same_device(batch->first, channel));
+}
+
 static void add(struct batch *batch, const struct rm_process *process, bool is_off)
 {
         for (uint32_t i = 0; i < process->n_own; i++) {
-                if (batch->call.n == RM_DISABLE_CHANNELS_MAX)
+                const struct instance_page_channel *channel = &process->own[i];
+
+                if (must_flush(batch, process, channel))
                         flush(batch, is_off);
-                if (batch->call.n == 0)
+                if (batch->call.n == 0) {
                         batch->through = process;
-                batch->call.client[batch->call.n] = process->own[i].client;
-                batch->call.channel[batch->call.n++] = process->own[i].channel;
+                        batch->first = channel;
+                }
+                batch->call.client[batch->call.n] = channel->client;
+                batch->call.channel[batch->call.n++] = channel->channel;
         }
 }
 
-static int let_on(const struct rm_process *process)
+static int let_on(const struct rm_process *process, bool is_joint)
 {
-        struct batch batch = { .error = 0 };
+        struct batch batch = { .is_apart = is_joint };
 
         add(&batch, process, false);
         flush(&batch, false);
@@ -239,9 +268,9 @@ static int let_on(const struct rm_process *process)
 }
 
 /* All in as few calls as possible; where one fails, one process after the other, to learn whose. */
-static int set(struct rm_process **processes, uint32_t n, bool is_off)
+static int set(struct rm_process **processes, uint32_t n, bool is_off, bool is_joint)
 {
-        struct batch batch = { .error = 0 };
+        struct batch batch = { .is_apart = is_joint };
         int r = 0;
 
         for (uint32_t i = 0; i < n; i++)
@@ -271,11 +300,20 @@ static bool has_failed(const struct rm_process *process)
 }
 
 /* Some of the channels of those that could not be taken off are, or will be with the next restart. */
-static void undo(struct rm_process **off, uint32_t n)
+static void undo(struct rm_process **off, uint32_t n, bool is_joint)
 {
         for (uint32_t i = 0; i < n; i++)
                 if (off[i]->error < 0 && off[i]->is_touched)
-                        off[i]->is_stuck = let_on(off[i]) < 0 && has_failed(off[i]);
+                        off[i]->is_stuck = let_on(off[i], is_joint) < 0 && has_failed(off[i]);
+}
+
+static int restart_through(const struct rm_process *process,
+                           const struct instance_page_channel *channel, bool is_forced)
+{
+        struct rm_restart_run_list call = { .force = is_forced };
+
+        return control(find_fd(process, channel->client), channel->client, channel->channel,
+                       RM_COMMAND_RESTART_RUN_LIST, &call, sizeof(call));
 }
 
 /* Through a channel of any of them: all of a device share the run list. False: none has one. */
@@ -283,13 +321,9 @@ static bool restart(struct rm_process **processes, uint32_t n, bool is_forced, i
 {
         *ret_error = 0;
         for (uint32_t i = 0; i < n; i++) {
-                struct rm_restart_run_list call = { .force = is_forced };
-                const struct instance_page_channel *channel = &processes[i]->own[0];
-
                 if (processes[i]->error < 0 || processes[i]->n_own == 0)
                         continue;
-                *ret_error = control(processes[i]->fd, channel->client, channel->channel,
-                                     RM_COMMAND_RESTART_RUN_LIST, &call, sizeof(call));
+                *ret_error = restart_through(processes[i], &processes[i]->own[0], is_forced);
                 if (*ret_error == 0)
                         return true;
                 processes[i]->error = *ret_error;
@@ -297,14 +331,38 @@ static bool restart(struct rm_process **processes, uint32_t n, bool is_forced, i
         return false;
 }
 
+/* Through a channel of each on each of its devices: nobody says which of them are the same. */
+static int restart_each(struct rm_process **processes, uint32_t n, bool is_forced)
+{
+        int r = 0;
+
+        for (uint32_t i = 0; i < n; i++)
+                for (uint32_t k = 0; k < processes[i]->n_own && processes[i]->error == 0; k++) {
+                        const struct instance_page_channel *channel = &processes[i]->own[k];
+
+                        if (k > 0 && is_same_device(channel, channel - 1))
+                                continue;
+                        processes[i]->error = restart_through(processes[i], channel, is_forced);
+                        r = has_failed(processes[i]) ? processes[i]->error : r;
+                }
+        return r;
+}
+
 /*
  * Through one that is let on, and only if it does not run already: then nothing is preempted for
- * nothing, which gains 4 % of the throughput in turns of 5 ms.
+ * nothing, which gains 4 % of the throughput in turns of 5 ms. On several devices also by force through those
+ * that are taken off: perhaps nobody was let on there.
  */
-static int commit(struct rm_process **on, uint32_t n_on, struct rm_process **off, uint32_t n_off)
+static int commit(struct rm_process **on, uint32_t n_on, struct rm_process **off, uint32_t n_off,
+                  bool is_joint)
 {
-        int r;
+        int r, error;
 
+        if (is_joint) {
+                r = restart_each(on, n_on, false);
+                error = restart_each(off, n_off, true);
+                return error < 0 ? error : r;
+        }
         if (!restart(on, n_on, false, &r) && n_off > 0)
                 (void)restart(off, n_off, true, &r);
         return r == -ESRCH ? 0 : r;
@@ -321,21 +379,33 @@ static void prepare_all(struct rm_process **processes, uint32_t n)
 static void finish_all(struct rm_process **processes, uint32_t n)
 {
         for (uint32_t i = 0; i < n; i++)
-                processes[i]->fd = fd_close(processes[i]->fd);
+                while (processes[i]->n_clients > 0)
+                        (void)fd_close(processes[i]->client[--processes[i]->n_clients].fd);
 }
 
-int rm_switch(struct rm_process **on, uint32_t n_on, struct rm_process **off, uint32_t n_off)
+static bool has_several(struct rm_process **processes, uint32_t n)
+{
+        for (uint32_t i = 0; i < n; i++)
+                for (uint32_t k = 1; k < processes[i]->n_own; k++)
+                        if (!is_same_device(&processes[i]->own[k], &processes[i]->own[0]))
+                                return true;
+        return false;
+}
+
+int rm_switch(struct rm_process **on, uint32_t n_on, struct rm_process **off, uint32_t n_off,
+              bool is_joint)
 {
         int r, error;
 
         prepare_all(on, n_on);
         prepare_all(off, n_off);
-        r = set(on, n_on, false);
-        error = set(off, n_off, true);
+        is_joint |= has_several(on, n_on) || has_several(off, n_off);
+        r = set(on, n_on, false, is_joint);
+        error = set(off, n_off, true, is_joint);
         r = error < 0 ? error : r;
-        error = commit(on, n_on, off, n_off);
+        error = commit(on, n_on, off, n_off, is_joint);
         r = error < 0 ? error : r;
-        undo(off, n_off);
+        undo(off, n_off, is_joint);
         for (uint32_t i = 0; i < n_on; i++)
                 on[i]->is_stuck = has_failed(on[i]);
         finish_all(on, n_on);

@@ -21,6 +21,9 @@
 
 #include "state/instance-page.h"
 
+/* Of a process: one for each of its devices. */
+#define RM_CLIENTS_MAX 8
+
 struct rm_process {
         int pidfd;
         pid_t pid; /* where its descriptors can be looked at before they are duplicated; 0: nowhere */
@@ -31,21 +34,27 @@ struct rm_process {
         int error; /* of the last switch: 0 or a negative errno; -ESRCH: it is gone, or they are */
         bool is_stuck; /* some of its channels may be off the run list all the same */
 
-        /* While a switch is under way: those that are its own, and the descriptor of the first. */
+        /* While a switch is under way: those that are its own, and the descriptors of their clients. */
         bool is_touched; /* it was tried to take some off */
         uint32_t n_own;
         struct instance_page_channel own[INSTANCE_PAGE_CHANNELS];
-        int fd;
+        uint32_t n_clients;
+        struct {
+                uint32_t client;
+                int fd;
+        } client[RM_CLIENTS_MAX];
 };
 
 /*
  * rm_switch() - let the processes of @on run, then take those of @off off the device, which takes
- * effect before this returns. All are on one device.
+ * effect before this returns. All are on one device, or @is_joint: then, and where a process has several,
+ * each device is told of its own channels alone.
  *
  * Who fails has its error set, and the others are switched all the same. Who cannot be taken off is
  * let on again; is_stuck: that has failed too, or it could not be let on in the first place.
  * Returns the worst error of the common calls, or 0.
  */
-int rm_switch(struct rm_process **on, uint32_t n_on, struct rm_process **off, uint32_t n_off);
+int rm_switch(struct rm_process **on, uint32_t n_on, struct rm_process **off, uint32_t n_off,
+              bool is_joint);
 
 #endif

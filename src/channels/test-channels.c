@@ -211,6 +211,38 @@ static void test_many_go_in_few_calls(void **state)
         assert_string_equal(module.log, "on 64;on 8;restart 100;");
 }
 
+/* Four of the channels are on a second device, which has a subdevice of its own. */
+static void move_half(struct instance_page_channels *told)
+{
+        for (uint32_t i = 4; i < 8; i++)
+                told->channel[i].subdevice = SUBDEVICE + 1;
+        atomic_fetch_add(&told->sequence, 2);
+}
+
+static void test_each_device_is_told_of_its_own_channels(void **state)
+{
+        struct fixture *fixture = *state;
+
+        move_half(&fixture->told[0]);
+        channels_switch(&fixture->a, 1, &fixture->b, 1);
+        assert_string_equal(module.log, "on 4;on 4;off 8;restart 100;restart 104;force 100;");
+        module.log[0] = '\0';
+        channels_switch(&fixture->b, 1, &fixture->a, 1);
+        assert_string_equal(module.log, "on 8;off 4;off 4;restart 100;force 100;force 104;");
+        assert_true(channels_are_off(fixture->a));
+        assert_int_equal(channels_get_error(fixture->a), 0);
+}
+
+static void test_processes_on_several_devices_are_told_apart(void **state)
+{
+        struct fixture *fixture = *state;
+        struct channels *both[] = { fixture->a, fixture->b };
+
+        channels_host_set_joint(fixture->host, true);
+        channels_switch(both, 2, NULL, 0);
+        assert_string_equal(module.log, "on 8;on 8;restart 100;restart 100;");
+}
+
 static void test_only_its_own_can_be_named(void **state)
 {
         struct fixture *fixture = *state;
@@ -470,6 +502,10 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_next_on_before_last_off, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_many_go_in_few_calls, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_each_device_is_told_of_its_own_channels,
+                                                set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_processes_on_several_devices_are_told_apart,
+                                                set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_only_its_own_can_be_named, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_nobody_waits_for_a_descriptor_that_lingers,
                                                 set_up, tear_down),

@@ -40,6 +40,19 @@ static const struct object *find_locked(enum kind kind, uint32_t client, uint32_
         return NULL;
 }
 
+/* That of the device of its group: a process with several devices may have them all in one client. */
+static const struct object *find_subdevice_locked(const struct object *channel)
+{
+        const struct object *group = find_locked(GROUP, channel->client, channel->parent);
+
+        for (size_t i = 0; group && i < channels.n; i++)
+                if (channels.object[i].kind == SUBDEVICE &&
+                    channels.object[i].client == channel->client &&
+                    channels.object[i].parent == group->parent)
+                        return &channels.object[i];
+        return find_locked(SUBDEVICE, channel->client, 0);
+}
+
 static void write_locked(struct instance_page_channels *page)
 {
         uint32_t sequence = atomic_load(&page->sequence) | 1, n = 0;
@@ -47,9 +60,10 @@ static void write_locked(struct instance_page_channels *page)
         atomic_store(&page->sequence, sequence);
         for (size_t i = 0; i < channels.n; i++) {
                 const struct object *channel = &channels.object[i];
-                const struct object *subdevice = find_locked(SUBDEVICE, channel->client, 0);
+                const struct object *subdevice =
+                        channel->kind == CHANNEL ? find_subdevice_locked(channel) : NULL;
 
-                if (channel->kind != CHANNEL || !subdevice)
+                if (!subdevice)
                         continue;
                 if (n < INSTANCE_PAGE_CHANNELS)
                         instance_page_copy_channel(

@@ -459,6 +459,16 @@ struct instance_page *quota_get_page(uint32_t *ret_slot)
         return page;
 }
 
+bool quota_has_several(void)
+{
+        bool has_several;
+
+        pthread_mutex_lock(&quota.lock);
+        has_several = quota.n_parts > 1;
+        pthread_mutex_unlock(&quota.lock);
+        return has_several;
+}
+
 void quota_get(int device, struct quota_view *ret_view)
 {
         struct part *part = part_of(device);

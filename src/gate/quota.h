@@ -84,6 +84,9 @@ void quota_count_launches(uint64_t n);
  */
 struct instance_page *quota_get_page(uint32_t *ret_slot);
 
+/* quota_has_several() - has the vGPU several devices? */
+bool quota_has_several(void);
+
 struct quota_view {
         bool is_limited;
         uint64_t limit;

@@ -47,6 +47,9 @@
  */
 #define BOUND_WAIT_NS 500000000
 
+/* The same in a vGPU of several devices, whose kernels may wait for those that the thread is to submit elsewhere. */
+#define BOUND_WAIT_SEVERAL_NS 5000000
+
 _Atomic uint32_t gate_watch;
 
 static struct {
@@ -123,7 +126,7 @@ static bool wait_for_mark(void)
         uint64_t now = clock_now(CLOCK_MONOTONIC), until = now;
 
         if (!turns.is_unbound)
-                until += BOUND_WAIT_NS;
+                until += quota_has_several() ? BOUND_WAIT_SEVERAL_NS : BOUND_WAIT_NS;
         while (turns.is_bound_marked && !capture_is_active() && !idle_is_reached() &&
                !atomic_load(&gate_closed) && atomic_load(&turns.watch) == GATE_WATCH_TURNS) {
                 if (now >= until)

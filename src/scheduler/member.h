@@ -31,6 +31,13 @@ struct scheduler_member {
         uint64_t overshoot; /* ns that it ran too long and that were not taken off yet */
         uint64_t preempted; /* ns, sum of all that it ran too long */
         uint64_t progress;  /* received over weight, since it came in: who has least is behind */
+
+        uint64_t
+                devices; /* those of the scheduler that it has, a bit each; where all are alike it does not matter */
+        /* Of joint.h. */
+        bool is_chosen, is_running, is_settled;
+        uint32_t fair, run_weight;
+        uint64_t last_turn;
 };
 
 struct scheduler_turn { /* the log */
@@ -40,6 +47,7 @@ struct scheduler_turn { /* the log */
         uint64_t preempted;
         uint32_t id;
         uint32_t weight;
+        uint64_t devices; /* the member's */
 };
 
 enum scheduler_mode {
@@ -56,6 +64,7 @@ struct scheduler_order {
         uint64_t target;                 /* ns */
         uint32_t weight;                 /* of the owner when it was decided */
         uint64_t until_ns;               /* SCHEDULER_UNLIMITED: until something changes */
+        bool is_joint; /* of several devices: the members that are chosen run, @member is the first */
 };
 
 struct scheduler {
@@ -70,6 +79,7 @@ struct scheduler {
         struct scheduler_member rest;  /* fixed share: what is left of the whole */
         bool has_jumped_queue;         /* the turn before went to one that had woken */
         bool has_changed;              /* what is in force was decided on other grounds */
+        bool is_joint;                 /* joint.h decides */
 
         struct scheduler_turn log[SCHEDULER_LOG_MAX];
         uint64_t n_logged; /* for ever; the last one is log[(n_logged - 1) % SCHEDULER_LOG_MAX] */

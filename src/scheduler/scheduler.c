@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "scheduler/joint.h"
 #include "scheduler/turn.h"
 #include "scheduler/weight.h"
 
@@ -20,7 +21,10 @@ void scheduler_init(struct scheduler *scheduler)
 /* After each change of who is there, who has work, and what they are entitled to. */
 static void update(struct scheduler *scheduler)
 {
-        weight_update(scheduler);
+        if (scheduler->is_joint)
+                joint_update(scheduler);
+        else
+                weight_update(scheduler);
         turn_admit(scheduler);
 }
 
@@ -29,6 +33,8 @@ static void refresh(struct scheduler *scheduler)
 {
         scheduler->settings = scheduler->asked;
         scheduler_settings_complete(&scheduler->settings, scheduler->n_members);
+        scheduler->has_changed |= scheduler->is_joint != joint_is_needed(scheduler);
+        scheduler->is_joint = joint_is_needed(scheduler);
         update(scheduler);
 }
 
@@ -44,6 +50,7 @@ void scheduler_add(struct scheduler *scheduler, struct scheduler_member *member)
         list_append(&scheduler->members, &member->link);
         scheduler->n_members++;
         member->has_work = member->has_woken = member->is_in = member->was_early = false;
+        member->is_chosen = member->is_running = false;
         member->progress = 0;
         refresh(scheduler);
 }
@@ -59,6 +66,7 @@ void scheduler_remove(struct scheduler *scheduler, struct scheduler_member *memb
 {
         if (scheduler->last == member)
                 scheduler->last = before(scheduler, member);
+        scheduler->has_changed |= member->is_running;
         if (scheduler->order.owner == member) {
                 scheduler->order.owner = scheduler->order.member = NULL;
                 scheduler->has_changed = true;
@@ -75,6 +83,25 @@ void scheduler_set_share(struct scheduler *scheduler, struct scheduler_member *m
         refresh(scheduler);
 }
 
+void scheduler_set_devices(struct scheduler *scheduler, struct scheduler_member *member,
+                           uint64_t devices)
+{
+        if (member->devices == devices)
+                return;
+        member->devices = devices;
+        scheduler->has_changed = true;
+        refresh(scheduler);
+}
+
+/* Where nobody is in its way, it need not wait for the end of the turn of others. */
+static bool changes_turn(const struct scheduler *scheduler, const struct scheduler_member *member)
+{
+        if (!scheduler->is_joint)
+                return scheduler->order.owner == member;
+        return scheduler->order.mode == SCHEDULER_FREE || member->is_running ||
+               (member->has_work && joint_may_begin(scheduler, member));
+}
+
 void scheduler_set_work(struct scheduler *scheduler, struct scheduler_member *member, bool has_work)
 {
         if (member->has_work == has_work)
@@ -82,7 +109,7 @@ void scheduler_set_work(struct scheduler *scheduler, struct scheduler_member *me
         member->has_work = has_work;
         member->has_woken = member->has_woken || has_work;
         update(scheduler);
-        if (scheduler->order.owner == member)
+        if (changes_turn(scheduler, member))
                 scheduler->has_changed = true;
 }
 
@@ -147,11 +174,37 @@ static bool continues_turn(const struct scheduler *scheduler, uint64_t now)
                now < scheduler->order.until_ns;
 }
 
+static bool decide_jointly(struct scheduler *scheduler, uint64_t now,
+                           struct scheduler_order *ret_order)
+{
+        struct scheduler_order order = { .until_ns = SCHEDULER_UNLIMITED, .is_joint = true };
+        bool is_free = !scheduler_is_enforcing(scheduler) || joint_is_free(scheduler);
+        bool is_in_turn = scheduler->order.mode == SCHEDULER_TURN && now > scheduler->start_ns;
+
+        if (is_free && scheduler->order.mode == SCHEDULER_FREE && !scheduler->has_changed)
+                return false;
+        if (!is_free && !is_over(scheduler, now))
+                return false;
+        scheduler->has_changed = false;
+        order.owner = order.member =
+                joint_choose(scheduler, is_free, is_in_turn ? now - scheduler->start_ns : 0);
+        if (!is_free) {
+                order.mode = SCHEDULER_TURN;
+                order.target = scheduler_settings_get_slice(&scheduler->settings);
+                order.until_ns = now + order.target;
+                order.weight = order.owner->weight;
+        }
+        *ret_order = order;
+        return true;
+}
+
 bool scheduler_decide(struct scheduler *scheduler, uint64_t now, struct scheduler_order *ret_order)
 {
         struct scheduler_order order = { .until_ns = SCHEDULER_UNLIMITED };
 
         *ret_order = scheduler->order;
+        if (scheduler->is_joint)
+                return decide_jointly(scheduler, now, ret_order);
         if (is_free(scheduler, &order.owner)) {
                 bool is_new = scheduler->has_changed || scheduler->order.mode != SCHEDULER_FREE ||
                               scheduler->order.owner != order.owner;
@@ -183,6 +236,13 @@ static void end_turn(struct scheduler *scheduler, uint64_t now)
         const struct scheduler_order *order = &scheduler->order;
         uint64_t run = now > scheduler->start_ns ? now - scheduler->start_ns : 0;
 
+        if (order->is_joint) {
+                bool is_turn = order->mode == SCHEDULER_TURN;
+
+                joint_end(scheduler, is_turn && run > SCHEDULER_RUN_MAX ? order->target : run,
+                          is_turn, now);
+                return;
+        }
         if (!order->owner)
                 return;
         if (order->mode == SCHEDULER_FREE) {
@@ -203,17 +263,27 @@ void scheduler_begin(struct scheduler *scheduler, struct scheduler_order *order,
         end_turn(scheduler, now);
         scheduler->order = *order;
         scheduler->start_ns = now;
+        if (order->is_joint)
+                joint_begin(scheduler);
         if (order->mode != SCHEDULER_FREE)
                 scheduler->order.until_ns = now + order->target;
         *order = scheduler->order;
+}
+
+bool scheduler_runs(const struct scheduler_order *order, const struct scheduler_member *member)
+{
+        if (order->mode == SCHEDULER_FREE)
+                return true;
+        return order->is_joint ? member->is_chosen : order->member == member;
 }
 
 uint64_t scheduler_get_received(const struct scheduler *scheduler,
                                 const struct scheduler_member *member, uint64_t now)
 {
         const struct scheduler_order *order = &scheduler->order;
+        bool is_running = order->is_joint ? member->is_running : order->owner == member;
 
-        if (order->owner != member || order->mode == SCHEDULER_PAUSE || now < scheduler->start_ns)
+        if (!is_running || order->mode == SCHEDULER_PAUSE || now < scheduler->start_ns)
                 return member->received;
         return member->received + (now - scheduler->start_ns);
 }
@@ -224,6 +294,8 @@ uint32_t scheduler_get_entitled(const struct scheduler *scheduler,
         const struct scheduler_member *other;
         uint64_t sum = 0;
 
+        if (scheduler->is_joint)
+                return joint_get_entitled(scheduler, member);
         list_for_each(other, &scheduler->members, link)
                 sum += weight_of(scheduler, other);
         if (scheduler->settings.policy == SCHEDULER_FIXED_SHARE && sum < SCHEDULER_WHOLE)

@@ -3,7 +3,7 @@
 #define SCHEDULER_SCHEDULER_H
 
 /*
- * The scheduler of one device: decides who has the device when.
+ * The scheduler of a device, or of some that belong together: decides who has it when.
  *
  * The scheduler uses no hardware, no clock and no heap. Its caller says what time it is and who has
  * work; the scheduler answers whose turn it is and until when. The caller then switches the
@@ -20,6 +20,9 @@
  * Members are vGPUs: a share belongs to the vGPU, whatever the number of its processes. A vGPU
  * without work needs no turn, and may be left alone.
  *
+ * Where vGPUs have several devices, those are in one scheduler together (joint.h). scheduler_runs() then says
+ * who may run; there is no such thing as a fixed or an equal share there.
+ *
  * Times are nanoseconds of one clock that should not go backward; when it does, or jumps, shares
  * are inexact for a moment and nothing worse. Not thread-safe.
  */
@@ -32,7 +35,7 @@ void scheduler_init(struct scheduler *scheduler);
 /* scheduler_configure() - settings within the ranges of the device. */
 void scheduler_configure(struct scheduler *scheduler, const struct scheduler_settings *settings);
 
-/* scheduler_add() - @member, with its id, share and portion set; it starts without work. */
+/* scheduler_add() - @member, with its id, devices, share and portion set; it starts without work. */
 void scheduler_add(struct scheduler *scheduler, struct scheduler_member *member);
 
 /* scheduler_remove() - also in the middle of its turn, which is then neither charged nor logged. */
@@ -41,6 +44,10 @@ void scheduler_remove(struct scheduler *scheduler, struct scheduler_member *memb
 /* scheduler_set_share() - @share percent, or none. */
 void scheduler_set_share(struct scheduler *scheduler, struct scheduler_member *member,
                          uint32_t share);
+
+/* scheduler_set_devices() - it has been moved. */
+void scheduler_set_devices(struct scheduler *scheduler, struct scheduler_member *member,
+                           uint64_t devices);
 
 void scheduler_set_work(struct scheduler *scheduler, struct scheduler_member *member,
                         bool has_work);
@@ -59,6 +66,9 @@ void scheduler_void(struct scheduler *scheduler);
 
 /* scheduler_begin() - what was decided is so since @now; the turn before is charged and logged. */
 void scheduler_begin(struct scheduler *scheduler, struct scheduler_order *order, uint64_t now);
+
+/* scheduler_runs() - by @order, may @member run now? */
+bool scheduler_runs(const struct scheduler_order *order, const struct scheduler_member *member);
 
 /* scheduler_is_enforcing() - is there anything to enforce, whoever has work? */
 bool scheduler_is_enforcing(const struct scheduler *scheduler);

@@ -208,5 +208,6 @@ void turn_log(struct scheduler *scheduler, uint64_t run, uint64_t now)
                 .preempted = member->preempted,
                 .id = member->id,
                 .weight = order->weight,
+                .devices = member->devices,
         };
 }

@@ -10,6 +10,8 @@
  *     info I         "info FREE TOTAL"
  *     copy I J       fills memory of device I, copies it to device J and compares: "copied"
  *     busy I US      runs a kernel of that length on device I: "done"
+ *     meet 0 MS      so long, in steps: a kernel on each device, and one that waits for those of the other
+ *                    devices; each step is submitted device by device: "met STEPS"
  *     fill I VALUE   fills what it holds of device I: "filled"
  *     check I VALUE  "right", or which byte is not: "wrong ..."
  *     reach I J      device J fills what it holds of device I with J, after "access I J": "filled"
@@ -18,13 +20,18 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/size.h"
 #include "tests/guests/driver.h"
+#include "tests/guests/kernel-meet.h"
 #include "tests/guests/kernels.h"
 
 #define DEVICES_MAX 8
 #define PIECES_MAX  64
 #define COPY_BYTES  (2 * MIB)
+
+/* Of a meeting, on the devices at once. */
+#define STEPS_AHEAD 4
 
 struct piece {
         CUdeviceptr pointer;
@@ -214,6 +221,63 @@ static void keep_busy(int device, uint64_t microseconds)
         puts("done");
 }
 
+/* On each device what it takes for a step. */
+struct meeting {
+        CUfunction busy, meet;
+};
+
+static void make_meeting(int device, struct meeting *ret_meeting)
+{
+        CUmodule module;
+
+        use(device);
+        must(DRIVER(cuModuleLoadData)(&module, kernels));
+        must(DRIVER(cuModuleGetFunction)(&ret_meeting->busy, module, "busy"));
+        must(DRIVER(cuModuleLoadData)(&module, kernel_meet));
+        must(DRIVER(cuModuleGetFunction)(&ret_meeting->meet, module, "meet"));
+}
+
+static void launch(int device, CUfunction function, void **parameters)
+{
+        use(device);
+        must(DRIVER(cuLaunchKernel)(function, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+}
+
+static void synchronize_all(void)
+{
+        for (int i = 0; i < n_devices; i++) {
+                use(i);
+                must(DRIVER(cuCtxSynchronize)());
+        }
+}
+
+static void meet(uint64_t ms)
+{
+        static _Alignas(4096) unsigned char page[4096];
+        uint64_t until = clock_now(CLOCK_MONOTONIC) + ms * 1000000, us = 2000, n = 0;
+        uint32_t n_ranks = (uint32_t)n_devices;
+        struct meeting meeting[DEVICES_MAX];
+        CUdeviceptr word;
+        void *busy[] = { &us }, *meet[] = { &word, &n_ranks };
+
+        use(0);
+        must(DRIVER(cuMemHostRegister_v2)(page, sizeof(page), 3)); /* portable, for devices */
+        must(DRIVER(cuMemHostGetDevicePointer_v2)(&word, page, 0));
+        for (int i = 0; i < n_devices; i++)
+                make_meeting(i, &meeting[i]);
+        for (; clock_now(CLOCK_MONOTONIC) < until; n++) {
+                for (int i = 0; i < n_devices; i++) {
+                        launch(i, meeting[i].busy, busy);
+                        launch(i, meeting[i].meet, meet);
+                }
+                if (n % STEPS_AHEAD == 0)
+                        synchronize_all();
+        }
+        synchronize_all();
+        must(DRIVER(cuMemHostUnregister)(page));
+        printf("met %llu\n", (unsigned long long)n);
+}
+
 static void open_devices(void)
 {
         must(DRIVER(cuInit)(0));
@@ -253,6 +317,8 @@ static void obey(const char *word, int device, const char *argument)
                 copy(device, other);
         else if (strcmp(word, "busy") == 0)
                 keep_busy(device, (uint64_t)other);
+        else if (strcmp(word, "meet") == 0)
+                meet((uint64_t)other);
         else if (strcmp(word, "fill") == 0)
                 fill(device, device, (unsigned char)other);
         else if (strcmp(word, "reach") == 0)

@@ -70,7 +70,6 @@ class Making(Case):
         for options, words in ((("--devices", "4"), "there are 3 devices, not 4"),
                                (("--device", "0,0"), "device 0 is named twice"),
                                (("--device", "0,9"), "there is no device '9'"),
-                               (("--devices", "2", "--share", "50"), "takes no turns"),
                                (("--devices", "2", "--class", "batch"), "on no overcommitted device")):
             with self.subTest(options=options):
                 self.assertIn(words, self.refused("create", "job", "--fb", "64M", *options))
@@ -391,16 +390,6 @@ class Metered(Case):
 
 
 class Refused(Case):
-    def test_turns_and_shares_do_not_come_to_its_devices(self):
-        self.make("job", "0,1")
-        self.make("one", "1")
-        self.make("two", "2", share=50)
-        self.assertIn("has a part of vGPU job", self.refused("share", "one", "50"))
-        self.assertIn("has a part of vGPU job", self.refused("migrate", "two", "--device", "1"))
-        self.assertIn("has a part of vGPU job", self.refused("scheduler", "set", "--device", "1", "--policy", "equal-share"))
-        self.assertIn("take turns", self.refused("create", "more", "--fb", "64M", "--device", "0,2"))
-        self.assertIn("takes no turns", self.refused("share", "job", "50"))
-
     def test_it_has_no_class(self):
         self.make("job", "0,1")
         self.assertIn("only a vGPU of one device can have a class", self.refused("class", "job", "interactive"))

@@ -136,16 +136,14 @@ static int check_device(const struct instance_request *request, const struct dev
         return r;
 }
 
-/* What is for vGPUs that take turns, or make room for others. */
+/* What is for vGPUs that make room for others. */
 static int check_several(const struct instance_request *request, struct failure *failure)
 {
-        const char *option = request->share ? "share" : request->class ? "swap_class" : NULL;
-
-        if (request->n_devices == 1 || !option)
+        if (request->n_devices == 1 || !request->class)
                 return 0;
         return failure_parameter(
-                failure, option, "leave share and class out, or ask for one device",
-                "a vGPU of several devices takes no turns, and is on no overcommitted device");
+                failure, "swap_class", "leave the class out, or ask for one device",
+                "a vGPU of several devices is on no overcommitted device, and has no class");
 }
 
 static int check_request(struct manager *manager, const struct instance_request *request,

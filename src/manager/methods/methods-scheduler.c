@@ -34,37 +34,25 @@ static void ask_meter(const struct instance *instance, struct schedule_share *sh
         share->has_work |= instance->meter.percent[METER_SM] > 0;
 }
 
-/* One of several devices is in no schedule: it takes no turns. */
-static bool ask_meter_of_part(const struct instance *instance, const struct device *device,
+/* The same of what one of several devices has had. */
+static void ask_meter_of_part(struct instance *instance, const struct device *device,
                               struct schedule_share *share)
 {
-        uint32_t n_running[STATE_DEVICES_MAX];
+        const struct instance_part *part = instance_find_part(instance, device);
 
-        meter_count_running(instance->manager, n_running);
-        for (size_t i = 0; i < instance->n_parts; i++) {
-                const struct instance_part *part = &instance->part[i];
-
-                if (part->device != device)
-                        continue;
-                share->entitled =
-                        (uint32_t)(meter_get_entitled(instance, part, n_running[device->index]) *
-                                   SCHEDULER_WHOLE / 100);
-                share->received = part->meter.busy_ns;
-                share->has_work = part->meter.percent[METER_SM] > 0;
-        }
-        share->is_enforced = instance_is_usable(instance);
-        return share->is_enforced;
+        share->received = part->meter.busy_ns;
+        share->has_work = part->meter.percent[METER_SM] > 0;
 }
 
-static json_t *describe_share(const struct instance *instance, const struct device *device,
+static json_t *describe_share(struct instance *instance, const struct device *device,
                               bool has_turns)
 {
         struct schedule_share share = { 0 };
         bool is_there = schedule_get_share(instance, &share);
         struct vgpu_time_sharing_vgpu record;
 
-        if (instance->n_parts > 1)
-                is_there = ask_meter_of_part(instance, device, &share);
+        if (!has_turns && instance->n_parts > 1)
+                ask_meter_of_part(instance, device, &share);
         else if (!has_turns)
                 ask_meter(instance, &share);
         record = (struct vgpu_time_sharing_vgpu){
@@ -83,7 +71,7 @@ static json_t *describe_share(const struct instance *instance, const struct devi
 
 static json_t *describe_shares(const struct device *device, bool has_turns)
 {
-        const struct instance *instance;
+        struct instance *instance;
         json_t *shares = json_array();
 
         list_for_each(instance, &device->manager->instances, link)

@@ -64,6 +64,9 @@ struct schedule {
         bool has_pending; /* at the gate: this order waits until the last turn's work is done */
         struct scheduler_order pending;
         uint64_t pending_until;
+        uint64_t
+                pulse_ns; /* and then who has work left may submit for a moment, if it has several devices */
+        bool is_pulsing;
 
         uint64_t n_published; /* of the log */
 };
@@ -76,6 +79,15 @@ void schedule_let_on(struct schedule *schedule, struct schedule_vgpu *vgpu);
 
 /* schedule_let_guest_on() - with the lock held: false, that has failed, and the thread tries again. */
 bool schedule_let_guest_on(struct schedule_guest *guest);
+
+/*
+ * schedule_of() - where the turns of @device are taken: devices that vGPUs of several join, also by way of
+ * others, have one schedule together, that of the first of them. NULL: it has none.
+ */
+struct schedule *schedule_of(const struct device *device);
+
+/* schedule_get_devices() - those whose turns are taken in it, a bit each; 0: it is not the first of its devices. */
+uint64_t schedule_get_devices(const struct schedule *schedule);
 
 /* schedule_find() - and the vGPU in it, wherever it is: it may have moved since. NULL: in none. */
 struct schedule *schedule_find(const struct instance *instance, struct schedule_vgpu **ret_vgpu);

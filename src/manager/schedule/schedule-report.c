@@ -14,21 +14,14 @@
 #include "manager/schedule/schedule.h"
 #include "state/state-page.h"
 
-/* One that leaves the device has what it had there in its first part. */
-static struct instance_part *get_part(struct instance *instance, const struct device *device)
-{
-        struct instance_part *part = instance_find_part(instance, device);
-
-        return part ? part : &instance->part[0];
-}
-
 void schedule_give_to_meter(struct schedule *schedule, struct schedule_vgpu *vgpu, uint64_t now)
 {
         uint64_t received = scheduler_get_received(&schedule->scheduler, &vgpu->member, now);
 
         if (received <= vgpu->given)
                 return;
-        get_part(vgpu->instance, schedule->device)->meter.turn_ns += received - vgpu->given;
+        for (size_t i = 0; i < vgpu->instance->n_parts; i++) /* its turns are on all at once */
+                vgpu->instance->part[i].meter.turn_ns += received - vgpu->given;
         vgpu->given = received;
 }
 
@@ -45,7 +38,7 @@ static void give_all_to_meter(struct schedule *schedule)
 
 void schedule_tell_meter(struct device *device)
 {
-        struct schedule *schedule = device->schedule;
+        struct schedule *schedule = device->schedule ? schedule_of(device) : NULL;
 
         if (!schedule)
                 return;
@@ -113,11 +106,43 @@ static uint64_t realtime_offset(void)
         return clock_now(CLOCK_REALTIME) - clock_now(CLOCK_MONOTONIC);
 }
 
+/* NVML's of the part that vGPU @id has there: each device's log has its own. */
+static uint32_t find_id(const struct schedule *schedule, uint32_t id, const struct device *device)
+{
+        const struct schedule_vgpu *vgpu;
+
+        list_for_each(vgpu, &schedule->vgpus, link) {
+                const struct instance_part *part =
+                        vgpu->member.id == id ? instance_find_part(vgpu->instance, device) : NULL;
+
+                if (part)
+                        return part->id;
+        }
+        return id;
+}
+
+static void publish_turn(const struct schedule *schedule, const struct scheduler_turn *turn,
+                         const struct device *device, uint64_t offset)
+{
+        const struct state_turn record = {
+                .timestamp = turn->end + offset,
+                .run = turn->run,
+                .run_total = turn->run_total,
+                .target = turn->target,
+                .preempted = turn->preempted,
+                .run_list = find_id(schedule, turn->id, device),
+                .weight = turn->weight,
+        };
+
+        (void)state_append_turn(
+                device->manager->state_page,
+                state_slot_of_scheduler(state_site_of_device(device->index), STATE_ENGINE_GRAPHICS),
+                &record);
+}
+
 static void publish_log(struct schedule *schedule)
 {
-        struct state_page *state_page = schedule->device->manager->state_page;
-        uint32_t slot = state_slot_of_scheduler(state_site_of_device(schedule->device->index),
-                                                STATE_ENGINE_GRAPHICS);
+        const struct manager *manager = schedule->device->manager;
         uint64_t offset = realtime_offset();
         const struct scheduler *scheduler = &schedule->scheduler;
 
@@ -126,17 +151,10 @@ static void publish_log(struct schedule *schedule)
         for (; schedule->n_published < scheduler->n_logged; schedule->n_published++) {
                 const struct scheduler_turn *turn =
                         &scheduler->log[schedule->n_published % SCHEDULER_LOG_MAX];
-                const struct state_turn record = {
-                        .timestamp = turn->end + offset,
-                        .run = turn->run,
-                        .run_total = turn->run_total,
-                        .target = turn->target,
-                        .preempted = turn->preempted,
-                        .run_list = turn->id,
-                        .weight = turn->weight,
-                };
 
-                (void)state_append_turn(state_page, slot, &record);
+                for (size_t i = 0; i < manager->n_devices; i++)
+                        if (turn->devices & UINT64_C(1) << manager->device[i].index)
+                                publish_turn(schedule, turn, &manager->device[i], offset);
         }
 }
 
@@ -151,8 +169,14 @@ static void set_turns(struct device *device, bool has_turns)
 
 void schedule_report(struct schedule *schedule)
 {
+        struct manager *manager = schedule->device->manager;
+        const uint64_t devices = schedule_get_devices(schedule);
+
         give_all_to_meter(schedule);
-        set_turns(schedule->device, scheduler_is_enforcing(&schedule->scheduler));
+        for (size_t i = 0; i < manager->n_devices; i++)
+                if (devices & UINT64_C(1) << manager->device[i].index)
+                        set_turns(&manager->device[i],
+                                  scheduler_is_enforcing(&schedule->scheduler));
         publish_log(schedule);
         tell_gates(schedule);
         tell_failures(schedule);
@@ -173,7 +197,7 @@ const char *schedule_mode_get_name(enum schedule_mode mode)
 
 void schedule_get(const struct device *device, struct schedule_view *ret_view)
 {
-        struct schedule *schedule = device->schedule;
+        struct schedule *schedule = schedule_of(device);
 
         pthread_mutex_lock(&schedule->lock);
         *ret_view = (struct schedule_view){

@@ -26,6 +26,9 @@
 #define DRAIN_LOOK_NS 500000
 #define DRAIN_MAX_NS  2000000000ull
 
+/* And until a vGPU of several devices may submit for a moment. */
+#define PULSE_NS 10000000
+
 bool schedule_is_needed(const struct schedule *schedule)
 {
         return schedule->n_guests > 0 && scheduler_is_enforcing(&schedule->scheduler);
@@ -180,6 +183,7 @@ static void switch_hardware(struct schedule *schedule)
         collect(schedule, &n_on, &n_off);
         if (n_on + n_off == 0)
                 return;
+        channels_host_set_joint(schedule->owned_host, schedule->scheduler.is_joint);
         channels_switch(schedule->on, n_on, schedule->off, n_off);
         note_errors(schedule);
         if (schedule->failure < 0)
@@ -218,18 +222,30 @@ static void open_turns(const struct schedule *schedule, enum instance_page_turn 
                         set_turn(vgpu, turn);
 }
 
+static bool is_drained_of(const struct schedule_vgpu *vgpu)
+{
+        const struct schedule_guest *guest;
+
+        list_for_each(guest, &vgpu->guests, link)
+                if (atomic_load(&guest->slot->work) == INSTANCE_PAGE_WORKING)
+                        return false;
+        return true;
+}
+
 /* Is there anybody's work left on the device who has no turn any more? */
 static bool is_drained(const struct schedule *schedule)
 {
         const struct schedule_vgpu *vgpu;
-        const struct schedule_guest *guest;
 
         list_for_each(vgpu, &schedule->vgpus, link)
-                list_for_each(guest, &vgpu->guests, link)
-                        if (vgpu->is_off &&
-                            atomic_load(&guest->slot->work) == INSTANCE_PAGE_WORKING)
-                                return false;
+                if (vgpu->is_off && !is_drained_of(vgpu))
+                        return false;
         return true;
+}
+
+static bool has_several(const struct scheduler_member *member)
+{
+        return (member->devices & (member->devices - 1)) != 0;
 }
 
 /* Both. */
@@ -239,8 +255,8 @@ static void set_off(struct schedule *schedule, const struct scheduler_order *ord
         struct schedule_vgpu *vgpu;
 
         list_for_each(vgpu, &schedule->vgpus, link)
-                vgpu->is_off = order->mode != SCHEDULER_FREE && order->member != &vgpu->member &&
-                               vgpu->member.has_work && !vgpu->is_held;
+                vgpu->is_off = !scheduler_runs(order, &vgpu->member) && vgpu->member.has_work &&
+                               !vgpu->is_held;
 }
 
 void schedule_let_on(struct schedule *schedule, struct schedule_vgpu *vgpu)
@@ -263,14 +279,42 @@ static uint64_t carry_out(struct schedule *schedule, struct scheduler_order *ord
         schedule->has_pending = true;
         schedule->pending = *order;
         schedule->pending_until = now + DRAIN_MAX_NS;
+        schedule->pulse_ns = now + PULSE_NS;
         return now;
+}
+
+/*
+ * A kernel of a vGPU of several devices may wait for one that the vGPU was about to submit to another device
+ * when its turn ended. Such a vGPU may submit for a moment, now and then, until its work is done.
+ */
+static void pulse(struct schedule *schedule, uint64_t now)
+{
+        const struct schedule_vgpu *vgpu;
+
+        if (schedule->is_pulsing) {
+                close_turns(schedule);
+                schedule->is_pulsing = false;
+                return;
+        }
+        if (!schedule->scheduler.is_joint || now < schedule->pulse_ns)
+                return;
+        list_for_each(vgpu, &schedule->vgpus, link)
+                if (vgpu->is_off && has_several(&vgpu->member) && !is_drained_of(vgpu)) {
+                        set_turn(vgpu, INSTANCE_PAGE_OPEN);
+                        schedule->is_pulsing = true;
+                }
+        schedule->pulse_ns = now + PULSE_NS;
 }
 
 static uint64_t wait_for_drain(struct schedule *schedule, uint64_t now)
 {
-        if (!is_drained(schedule) && now < schedule->pending_until)
+        if (!is_drained(schedule) && now < schedule->pending_until) {
+                pulse(schedule, now);
                 return now + DRAIN_LOOK_NS;
-        schedule->has_pending = false;
+        }
+        if (schedule->is_pulsing)
+                close_turns(schedule);
+        schedule->has_pending = schedule->is_pulsing = false;
         open_turns(schedule, schedule->pending.mode == SCHEDULER_FREE ? INSTANCE_PAGE_FREE
                                                                       : INSTANCE_PAGE_OPEN);
         scheduler_begin(&schedule->scheduler, &schedule->pending, now);
@@ -306,7 +350,7 @@ static void let_all_on(struct schedule *schedule)
 
         list_for_each(vgpu, &schedule->vgpus, link)
                 vgpu->is_off = false;
-        schedule->has_pending = false;
+        schedule->has_pending = schedule->is_pulsing = false;
         switch_hardware(schedule);
         open_turns(schedule, INSTANCE_PAGE_FREE);
 }

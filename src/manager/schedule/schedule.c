@@ -72,6 +72,57 @@ static void free_vgpu(struct schedule *schedule, struct schedule_vgpu *vgpu)
         free(vgpu);
 }
 
+/* Devices that belong together. */
+
+static uint64_t bit_of(const struct device *device)
+{
+        return UINT64_C(1) << device->index;
+}
+
+static uint64_t devices_of(const struct instance *instance)
+{
+        uint64_t devices = 0;
+
+        for (size_t i = 0; i < instance->n_parts; i++)
+                devices |= bit_of(instance->part[i].device);
+        return devices;
+}
+
+/* Those that vGPUs of several devices join with @device, while there are such vGPUs: also suspended ones. */
+static uint64_t find_joined(const struct device *device)
+{
+        uint64_t joined = bit_of(device), before;
+        const struct instance *instance;
+
+        do {
+                before = joined;
+                list_for_each(instance, &device->manager->instances, link)
+                        if (instance->n_parts > 1 && (devices_of(instance) & joined))
+                                joined |= devices_of(instance);
+        } while (joined != before);
+        return joined;
+}
+
+static struct schedule *get_first(const struct manager *manager, uint64_t devices)
+{
+        for (size_t i = 0; i < manager->n_devices; i++)
+                if (devices & bit_of(&manager->device[i]))
+                        return manager->device[i].schedule;
+        return NULL;
+}
+
+struct schedule *schedule_of(const struct device *device)
+{
+        return get_first(device->manager, find_joined(device));
+}
+
+uint64_t schedule_get_devices(const struct schedule *schedule)
+{
+        uint64_t joined = find_joined(schedule->device);
+
+        return get_first(schedule->device->manager, joined) == schedule ? joined : 0;
+}
+
 /*
  * Finding: a vGPU is in one schedule, and in that of a device that it has left until all its processes are
  * let on there.
@@ -101,7 +152,7 @@ static struct schedule_guest *find_guest(const struct schedule_vgpu *vgpu,
 
 struct schedule *schedule_find(const struct instance *instance, struct schedule_vgpu **ret_vgpu)
 {
-        struct schedule *schedule = instance_home(instance)->schedule;
+        struct schedule *schedule = schedule_of(instance_home(instance));
 
         *ret_vgpu = schedule ? find_vgpu(schedule, instance) : NULL;
         if (*ret_vgpu)
@@ -344,6 +395,7 @@ static struct schedule_vgpu *add_vgpu(struct schedule *schedule, struct instance
         vgpu->page = instance->part[0].page.map;
         list_init(&vgpu->guests);
         vgpu->member.id = instance->id;
+        vgpu->member.devices = devices_of(instance);
         vgpu->member.share = instance->share;
         vgpu->member.portion = portion_of(instance);
         pthread_mutex_lock(&schedule->lock);
@@ -416,17 +468,33 @@ static void settle_guests(struct schedule *schedule, struct schedule_vgpu *vgpu,
                         add_guest(schedule, vgpu, guest);
 }
 
+/* Where it was until devices were joined, or parted: two would have it on and off the device. */
+static void leave_others(const struct schedule *schedule, struct instance *instance)
+{
+        struct schedule_vgpu *vgpu, *after;
+
+        list_for_each_safe(vgpu, after, &instance->turns, of_instance) {
+                if (vgpu->schedule == schedule)
+                        continue;
+                hold_vgpu(vgpu->schedule, vgpu);
+                if (vgpu->n_guests == 0)
+                        forget_vgpu(vgpu->schedule, vgpu);
+        }
+}
+
 static void settle_vgpu(struct schedule *schedule, struct instance *instance)
 {
         struct schedule_vgpu *vgpu = find_vgpu(schedule, instance);
         uint32_t portion = portion_of(instance);
 
+        leave_others(schedule, instance);
         if (!vgpu)
                 vgpu = add_vgpu(schedule, instance);
         if (!vgpu)
                 return;
         pthread_mutex_lock(&schedule->lock);
         vgpu->is_held = false;
+        scheduler_set_devices(&schedule->scheduler, &vgpu->member, devices_of(instance));
         if (vgpu->member.share != instance->share || vgpu->member.portion != portion) {
                 vgpu->member.portion = portion;
                 scheduler_set_share(&schedule->scheduler, &vgpu->member, instance->share);
@@ -437,26 +505,26 @@ static void settle_vgpu(struct schedule *schedule, struct instance *instance)
 /* Also while its last operation tidies up: its programs run again, beside the others. */
 static bool is_member(const struct instance *instance)
 {
-        return instance->n_parts == 1 && instance_is_usable(instance) &&
-               !instance->course.is_undoing;
+        return instance_is_usable(instance) && !instance->course.is_undoing;
 }
 
 static void settle_vgpus(struct schedule *schedule)
 {
+        const uint64_t joined = schedule_get_devices(schedule);
         struct manager *manager = schedule->device->manager;
         struct schedule_vgpu *vgpu, *after;
         struct instance *instance;
         bool is_enforcing;
 
         list_for_each_safe(vgpu, after, &schedule->vgpus, link) {
-                if (instance_is_on(vgpu->instance, schedule->device) && is_member(vgpu->instance))
+                if ((devices_of(vgpu->instance) & joined) && is_member(vgpu->instance))
                         continue;
                 hold_vgpu(schedule, vgpu);
                 if (vgpu->n_guests == 0)
                         forget_vgpu(schedule, vgpu);
         }
         list_for_each(instance, &manager->instances, link)
-                if (instance_is_on(instance, schedule->device) && is_member(instance))
+                if ((devices_of(instance) & joined) && is_member(instance))
                         settle_vgpu(schedule, instance);
         pthread_mutex_lock(&schedule->lock);
         is_enforcing = scheduler_is_enforcing(&schedule->scheduler);
@@ -466,20 +534,27 @@ static void settle_vgpus(struct schedule *schedule)
                         settle_guests(schedule, vgpu, is_enforcing);
 }
 
-void schedule_settle(struct device *device)
+static void settle(struct schedule *schedule)
 {
-        struct schedule *schedule = device->schedule;
-
-        if (!schedule)
-                return;
         settle_vgpus(schedule);
         pthread_mutex_lock(&schedule->lock);
         if (schedule_is_needed(schedule) && schedule_start_thread(schedule) < 0)
                 log_event(LOG_LEVEL_ERROR, "no thread for the turns of a device", "device=%u",
-                          device->index);
+                          schedule->device->index);
         schedule_report(schedule);
         schedule_wake(schedule);
         pthread_mutex_unlock(&schedule->lock);
+}
+
+void schedule_settle(struct device *device)
+{
+        struct schedule *joined = device->schedule ? schedule_of(device) : NULL;
+
+        if (!joined)
+                return;
+        if (joined != device->schedule)
+                settle(device->schedule);
+        settle(joined);
 }
 
 /* Settings. */
@@ -534,32 +609,31 @@ int schedule_check_no_several(const struct device *device, struct failure *failu
 
         if (!several)
                 return 0;
-        return failure_set(
-                failure, -EOPNOTSUPP, "Unsupported",
-                "choose another device, or remove that vGPU first",
-                "device %u has a part of vGPU %s, which has several devices and takes no "
-                "turns, because a program with a turn on one device may wait there for another "
-                "device: nobody can have a share there",
-                device->index, several->name);
+        return failure_set(failure, -EOPNOTSUPP, "Unsupported",
+                           "give the vGPUs shares instead (vgpu share), or remove that vGPU first",
+                           "device %u has a part of vGPU %s, which has several devices: the policy "
+                           "there is best effort",
+                           device->index, several->name);
 }
 
 int schedule_check_several(const struct device *device, struct failure *failure)
 {
         struct schedule *schedule = device->schedule;
-        bool has_turns = sum_shares(device, NULL) > 0;
+        bool has_policy = false;
 
         if (schedule) {
                 pthread_mutex_lock(&schedule->lock);
-                has_turns |= schedule->scheduler.settings.policy != SCHEDULER_BEST_EFFORT;
+                has_policy = schedule->scheduler.settings.policy != SCHEDULER_BEST_EFFORT;
                 pthread_mutex_unlock(&schedule->lock);
         }
-        if (!has_turns)
+        if (!has_policy)
                 return 0;
-        return failure_set(
-                failure, -EOPNOTSUPP, "Unsupported",
-                "choose other devices (vgpu scheduler show), or end the turns there",
-                "the vGPUs of device %u take turns, and a vGPU of several devices cannot",
-                device->index);
+        return failure_set(failure, -EOPNOTSUPP, "Unsupported",
+                           "choose other devices (vgpu scheduler show), or best effort there (vgpu "
+                           "scheduler set), which knows shares as well",
+                           "the policy of device %u is not best effort, the only one for vGPUs of "
+                           "several devices",
+                           device->index);
 }
 
 static uint32_t get_left(uint32_t sum)
@@ -576,8 +650,6 @@ int schedule_check_share(const struct device *device, const struct instance *ins
                 return failure_parameter(failure, "share", "0 means no share",
                                          "a share is a percentage of the device: 1 to 100, not %u",
                                          share);
-        if (share > 0 && schedule_check_no_several(device, failure) < 0)
-                return -EOPNOTSUPP;
         if (sum + share <= 100 || share == 0 || (instance && share <= instance->share))
                 return 0; /* less is right even where there is too much */
         return failure_parameter(failure, "share", "vgpu scheduler show lists the shares",
@@ -590,9 +662,7 @@ int schedule_check_move(const struct instance *instance, const struct device *ta
 {
         uint32_t sum = sum_shares(target, instance);
 
-        if (instance->share > 0 && schedule_check_no_several(target, failure) < 0)
-                return -EOPNOTSUPP;
-        if (target == instance_home(instance) || instance->share == 0 ||
+        if (instance_is_on(instance, target) || instance->share == 0 ||
             sum + instance->share <= 100)
                 return 0;
         return failure_set(

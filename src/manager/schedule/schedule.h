@@ -10,6 +10,10 @@
  * All of these are called by the manager's thread. The thread of the turns reads the instance pages
  * of those whom schedule_settle() has told it of.
  *
+ * A vGPU of several devices has its turns on all of them at once. Devices that such vGPUs join are in one
+ * schedule together, that of the first of them; those of the others are empty then. What is said here of a
+ * device is about the schedule in which it is.
+ *
  * A process for which a call fails is left alone from then on, on the device, and that is said in the
  * log. Where the calls are not allowed at all, turns are taken at the gates (gate/turns.h).
  */
@@ -86,8 +90,9 @@ int schedule_check_share(const struct device *device, const struct instance *ins
                          uint32_t share, struct failure *failure);
 
 /*
- * A vGPU of several devices takes no turns. schedule_check_several() - may one have a part of @device, whose
- * vGPUs take none? schedule_check_no_several() - may they begin to: does none have a part? Unsupported.
+ * A vGPU of several devices knows no policy but best effort, with shares or without.
+ * schedule_check_several() - is that the policy of @device? schedule_check_no_several() - may it have another
+ * one: does no such vGPU have a part of it? Unsupported.
  */
 int schedule_check_several(const struct device *device, struct failure *failure);
 int schedule_check_no_several(const struct device *device, struct failure *failure);

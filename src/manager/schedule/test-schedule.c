@@ -64,6 +64,7 @@ static void be_in_both(struct fixture *fixture)
         struct manager *manager = &fixture->manager;
 
         schedule_settle(&manager->device[0]);
+        list_entry(fixture->instance.turns.next, struct schedule_vgpu, of_instance)->n_guests = 1;
         fixture->instance.part[0].device = &manager->device[1];
         schedule_settle(&manager->device[1]);
         assert_int_equal(list_count(&fixture->instance.turns), 2);

@@ -305,11 +305,13 @@ static int remember_number(struct instance *instance, const char *name, uint32_t
 
 int settings_set_share(struct instance *instance, uint32_t share, struct failure *failure)
 {
-        int r = schedule_check_share(instance_home(instance), instance, share, failure);
+        int r = 0;
 
-        if (r == 0 && instance->operation) /* which may take it elsewhere */
-                r = schedule_check_share(instance->course.target.device[0], instance, share,
-                                         failure);
+        for (size_t i = 0; r == 0 && i < instance->n_parts; i++)
+                r = schedule_check_share(instance->part[i].device, instance, share, failure);
+        for (size_t i = 0; r == 0 && instance->operation && i < instance->n_parts; i++)
+                r = schedule_check_share(instance->course.target.device[i], instance, share,
+                                         failure); /* where the operation may take it */
         if (r == 0)
                 r = remember_number(instance, "share", share, failure);
         if (r < 0)
