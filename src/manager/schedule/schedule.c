@@ -152,8 +152,13 @@ static struct schedule_guest *find_guest(const struct schedule_vgpu *vgpu,
 
 struct schedule *schedule_find(const struct instance *instance, struct schedule_vgpu **ret_vgpu)
 {
-        struct schedule *schedule = schedule_of(instance_home(instance));
+        struct schedule *schedule;
 
+        if (list_count(&instance->turns) == 1) { /* as nearly always */
+                *ret_vgpu = list_entry(instance->turns.next, struct schedule_vgpu, of_instance);
+                return (*ret_vgpu)->schedule;
+        }
+        schedule = schedule_of(instance_home(instance));
         *ret_vgpu = schedule ? find_vgpu(schedule, instance) : NULL;
         if (*ret_vgpu)
                 return schedule;
