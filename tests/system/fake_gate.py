@@ -14,6 +14,7 @@ input change how it behaves (a change is confirmed: "planned"):
     hang MESSAGE          the next request MESSAGE is never answered
     stop MESSAGE          it stops itself (SIGSTOP) before it deals with the next request MESSAGE
     lose MESSAGE          the connection breaks when the next request MESSAGE arrives, which is not read
+    end MESSAGE           likewise, and the process takes some seconds to end
     speak VERSION         it joins with that version, and again and again if it is refused
     check                 print "intact" or "DAMAGED"
     charge                write the memory that it holds into the instance page again
@@ -30,6 +31,7 @@ import time
 from wait import until
 
 MAGIC, VERSION = 0x45544147, 5
+SLOW_END_S = 4  # longer than a process that has hung up takes on an idle machine
 TOO_OLD = 4  # less than GATE_WIRE_OLDEST
 JOIN, CLOSED, ALLOCATIONS, EXPORTED, RELEASED, MAPPED, OPENED, CREATED = range(1, 9)
 WELCOME, REFUSED, CLOSE, EXPORT, RELEASE, MAP, OPEN, CREATE, WATCH = range(64, 73)
@@ -176,6 +178,10 @@ class Gate:
         if behaviour == "lose":
             self.lost()
             return
+        if behaviour == "end":
+            self.socket.close()
+            time.sleep(SLOW_END_S)
+            sys.exit(0)
         if behaviour == "stop":
             say("stops")
             os.kill(os.getpid(), signal.SIGSTOP)
@@ -234,11 +240,11 @@ class Gate:
             self.plan[codes[words[1]]] = int(words[2])
         elif words[0] == "hang":
             self.plan[codes[words[1]]] = "hang"
-        elif words[0] in ("lose", "stop"):
+        elif words[0] in ("end", "lose", "stop"):
             self.plan[codes[words[1]]] = words[0]
         elif words[0] == "speak":
             self.version = int(words[1])
-        if words[0].startswith(("refuse", "hang", "lose", "stop", "speak")):
+        if words[0].startswith(("end", "refuse", "hang", "lose", "stop", "speak")):
             say("planned")
 
     def loop(self):

@@ -56,6 +56,20 @@ class Operations(unittest.TestCase):
                 self.assertTrue(guest.is_intact())
             self.assertEqual(host.vgpu("train")["state"], "running")
 
+    def test_a_process_that_ends_slowly_is_not_taken_for_one_that_hangs(self):
+        """On a busy machine seconds go by between the end of its connection and its own."""
+        host = self.host
+        one, two = (host.fake_guest("train", 4 * MIB) for _ in range(2))
+        host.call("SuspendVgpu", name="train")
+        one.plan("end CREATE")
+        host.call("ResumeVgpu", name="train")
+        two.wait_for("opened")
+        host.call("SuspendVgpu", name="train")
+        host.call("ResumeVgpu", name="train")
+        two.wait_for("opened", 2)
+        self.assertTrue(two.is_intact())
+        self.assertNotIn("left a process behind", (host.root / "log").read_text())
+
     def test_a_gate_that_has_not_read_for_long_gets_all_that_counts(self):
         """Its socket is full when it is asked to close, and when it is told what it shall report."""
         host = self.host

@@ -14,7 +14,7 @@ import uuid
 
 import case
 from wait import PATIENCE, until
-from wire import Gate
+from wire import Gate, Refused
 
 MARK = 0x544b5456
 TICKET = struct.Struct("<16sQII16sQQ")  # vGPU, start time, slot, mark, name, offset, size
@@ -135,7 +135,7 @@ class Tickets(case.Case):
             assert asker.ask(ticket) == errno.EPERM
 
         self.check(act)
-        self.assertIn("refused memory of another owner", self.host.log())
+        self.assertIn("another owner's", self.host.log())
         self.host.vgpu("suspend", "theirs")
         self.host.vgpu("resume", "theirs")
         maker.hold("fill=1")
@@ -198,6 +198,38 @@ class Tickets(case.Case):
 
         self.check(act, version=Gate.NEWEST)
         self.assertEqual(maker.end_input(), 0)
+
+    def test_a_silent_gate_does_not_delay_the_answer_to_a_group(self):
+        """Who asked hears at the deadline who is missing; the gate may answer later, and is not cut off."""
+        self.host.create("other", "64M")
+        maker, ticket = self.maker()
+        is_partner, says = os.pipe(), os.pipe()
+
+        def act(asker):
+            assert asker.ask(ticket) == 0
+            os.write(is_partner[1], b"x")
+            asker.expect(asker.CLOSE)
+            os.read(says[0], 1)
+            asker.send_closed(error=errno.ETIMEDOUT)
+            asker.expect(asker.CLOSE)  # of the next one
+            asker.send_closed(error=errno.ETIMEDOUT)
+            os.read(says[0], 1)
+
+        pid = self.as_process(act, vgpu=self.host.get("other")["uuid"])
+        os.read(is_partner[0], 1)
+        for _ in range(2):
+            with self.assertRaises(Refused) as refused:
+                self.host.call("SuspendVgpu", name="job", group=True, timeout=0.5)
+            self.assertEqual(refused.exception.name, "TimedOut", refused.exception.parameters)
+            message = refused.exception.parameters["message"]
+            self.assertRegex(message, f"process {pid} .* of vGPU other did not come to rest within 500 ms")
+            self.assertIn(f"at rest meanwhile: {maker.pid} in job", message)
+            maker.hold("fill=1")  # it runs
+            os.write(says[1], b"x")
+        self.wait(pid)
+        self.assertEqual(maker.end_input(), 0)
+        for fd in is_partner + says:
+            os.close(fd)
 
     def test_an_older_gate_gets_no_box(self):
         maker, ticket = self.maker()

@@ -21,8 +21,12 @@
 #define CLOSE_SLACK_MS   3000
 #define STOPPED_SLACK_MS 50
 
-/* After a hang-up: the death of the process or a new connection is told within this. */
+/*
+ * After a hang-up: the death of the process or a new connection is told within this, and on a busy machine within
+ * the second. Only a process that is stopped will not move.
+ */
 #define HANGUP_GRACE_MS 3000
+#define HANGUP_LAST_MS  6000
 
 /* Even in pieces of 2 MiB that is 128 GiB; more descriptors would crowd out other guests. */
 #define MEMORIES_MAX 65536
@@ -78,6 +82,10 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata)
         struct guest *guest = userdata;
 
         (void)source, (void)usec;
+        if (guest_has_ended(guest)) { /* the loop has not come to it yet */
+                guest_end_request(guest, -ESRCH);
+                return 0;
+        }
         if (guest->request.rest_ms > 0 && !process_is_stopped(guest->pid)) {
                 set_timer(guest, guest->request.rest_ms);
                 guest->request.rest_ms = 0;
@@ -103,12 +111,11 @@ static void set_timer(struct guest *guest, uint32_t ms)
                                          (uint64_t)ms * 1000, 0, on_timeout, guest);
 }
 
-/* A step is a part of closing: it ends with the operation's time. */
+/* Closing, in steps or not, ends with the operation's time. */
 static void start_timer(struct guest *guest, uint32_t timeout_ms)
 {
-        bool is_step = guest->request.message == GATE_STEP;
-        bool is_close = is_step || guest->request.message == GATE_CLOSE;
-        uint32_t course_ms = is_step ? timeout_ms : guest->instance->course.timeout_ms;
+        bool is_close = guest->request.message == GATE_STEP || guest->request.message == GATE_CLOSE;
+        uint32_t course_ms = is_close ? timeout_ms : guest->instance->course.timeout_ms;
         uint32_t all = is_close ? timeout_ms + CLOSE_SLACK_MS : timeout_ms;
         uint32_t first = all;
 
@@ -337,7 +344,7 @@ void guest_attach(struct guest *guest, struct gate_link *gate, const struct gate
 
 static void wait_for_return(struct guest *guest)
 {
-        guest->request.rest_ms = 0;
+        guest->request.rest_ms = HANGUP_LAST_MS;
         set_timer(guest, HANGUP_GRACE_MS);
 }
 

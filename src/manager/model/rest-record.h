@@ -14,10 +14,12 @@ struct rest {
         size_t n_members;       /* operations, of which the last to leave frees it */
         sd_event_source *timer; /* the next step; NULL: none is due */
         uint64_t deadline_ns;   /* CLOCK_MONOTONIC */
-        uint64_t pause_us;      /* before a step */
-        uint32_t n_steps;       /* so far */
-        bool has_changed;       /* since the last step a guest came to rest that had been missing */
-        bool has_timed_out;     /* a guest: it is over */
+        sd_event_source
+                *deadline_timer; /* NULL: it is behind, and the callers have been answered */
+        uint64_t pause_us;       /* before a step */
+        uint32_t n_steps;        /* so far */
+        bool has_changed;   /* since the last step a guest came to rest that had been missing */
+        bool has_timed_out; /* a guest: it is over */
 };
 
 /* Of a guest. */

@@ -44,6 +44,9 @@ void operation_report_progress(struct operation *operation);
 /* operation_report_moment() - to the log, for who tunes it: where the time goes. */
 void operation_report_moment(const struct operation *operation, const char *moment);
 
+/* operation_report_early() - to the caller: it has failed, and is undone behind his back. */
+void operation_report_early(struct operation *operation, const struct failure *failure);
+
 /* operation_report_end() - to the log and to the caller, who waits for nothing more. */
 void operation_report_end(struct operation *operation, bool has_succeeded);
 

@@ -217,6 +217,13 @@ static void count_end(const struct operation *operation, bool has_succeeded)
         tally_add(&operation->instance->manager->tally, &end);
 }
 
+void operation_report_early(struct operation *operation, const struct failure *failure)
+{
+        if (operation->pending)
+                control_fail(operation->pending, failure);
+        operation->pending = NULL;
+}
+
 void operation_report_end(struct operation *operation, bool has_succeeded)
 {
         log_end(operation, has_succeeded);

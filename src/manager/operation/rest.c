@@ -14,6 +14,7 @@
 #include "manager/model/manager.h"
 #include "manager/operation/broadcast.h"
 #include "manager/operation/group.h"
+#include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
 
 /* Guests that need no steps mostly come to rest within the first pause. */
@@ -24,6 +25,9 @@
 #define STEPS_PER_PAUSE 16
 
 #define LAUNCHES_MAX 256
+
+/* A gate that closes in vain says so at the deadline. Whoever does not is not waited for with an answer to the caller. */
+#define ANSWER_MS 100
 
 /* In a message: one process with its vGPU, and how many more there are. */
 #define LISTED_MAX 56
@@ -96,11 +100,14 @@ static uint32_t get_ms_left(const struct rest *rest)
 static void look(struct rest *rest);
 static void on_rest(struct guest *guest, const struct guest_answer *answer, void *userdata);
 
+/* One of a group that begins late has what is left of the group's time. */
 static void ask_to_close(struct operation *operation, struct guest *guest)
 {
+        uint32_t ms_left = get_ms_left(operation->rest);
+
         guest->rest.is_asked = true;
         operation_begin_part(operation);
-        guest_request(guest, GATE_CLOSE, operation->timeout_ms, on_rest, operation);
+        guest_request(guest, GATE_CLOSE, ms_left > 0 ? ms_left : 1, on_rest, operation);
 }
 
 /* Steps. */
@@ -366,7 +373,7 @@ static void look_at_failure(struct rest *rest, size_t n_asked)
                 open_all(rest);
                 return;
         }
-        if (rest->has_timed_out)
+        if (!has_failed(rest))
                 fail_timed_out(rest);
         end(rest);
 }
@@ -399,6 +406,58 @@ static void look(struct rest *rest)
                 wait_for(rest, get_ms_left(rest) * (uint64_t)1000);
         else
                 look_at_all(rest, n_asked, n_at_rest);
+}
+
+/* The deadline. */
+
+static const struct failure *find_failure(const struct rest *rest)
+{
+        const struct operation *operation = NULL;
+
+        while ((operation = next_member(rest, operation))) {
+                if (operation->error)
+                        return &operation->failure;
+                if (operation->is_broken)
+                        return &operation->broken_by;
+        }
+        return NULL;
+}
+
+static void answer_callers(const struct rest *rest)
+{
+        const struct failure *failure = find_failure(rest);
+        struct operation *operation = NULL;
+
+        while (failure && (operation = next_member(rest, operation)))
+                operation_report_early(operation, failure);
+}
+
+/* Some gate says nothing: it hangs, or is slow. Its process runs on with it, when it does; all others now. */
+static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct rest *rest = userdata;
+        struct guest *guest;
+
+        (void)source, (void)usec;
+        rest->deadline_timer = sd_event_source_disable_unref(rest->deadline_timer);
+        for_each_guest(guest, rest)
+        {
+                if (guest->rest.is_asked && !guest->rest.was_opened)
+                        rest->has_timed_out = guest->rest.has_timed_out = true;
+        }
+        if (rest->has_timed_out && !has_failed(rest))
+                fail_timed_out(rest);
+        answer_callers(rest);
+        look(rest);
+        return 0;
+}
+
+static void set_deadline(struct rest *rest, uint32_t timeout_ms)
+{
+        rest->deadline_ns = clock_now(CLOCK_MONOTONIC) + timeout_ms * (uint64_t)1000000;
+        (void)sd_event_add_time_relative(rest->manager->event, &rest->deadline_timer,
+                                         CLOCK_MONOTONIC, (timeout_ms + ANSWER_MS) * (uint64_t)1000,
+                                         1000, on_deadline, rest);
 }
 
 /* Answers. */
@@ -454,10 +513,10 @@ static struct rest *make(const struct operation *operation)
         if (rest)
                 *rest = (struct rest){
                         .manager = operation->instance->manager,
-                        .deadline_ns = clock_now(CLOCK_MONOTONIC) +
-                                       operation->timeout_ms * (uint64_t)1000000,
                         .pause_us = PAUSE_FIRST_US,
                 };
+        if (rest)
+                set_deadline(rest, operation->timeout_ms);
         return rest;
 }
 
@@ -484,6 +543,7 @@ void rest_leave(struct operation *operation)
         if (!rest || --rest->n_members > 0)
                 return;
         forget_timer(rest);
+        sd_event_source_disable_unref(rest->deadline_timer);
         free(rest);
 }
 
