@@ -466,6 +466,13 @@ static int act(const union message *message, size_t size, int *fds, size_t n_fds
         return -EPROTO;
 }
 
+/* The process has too many open files: the kernel drops the descriptor. */
+static bool has_lost_fd(const union message *message, size_t size)
+{
+        return size == sizeof(message->imported) && message->header.magic == GATE_WIRE_MAGIC &&
+               message->header.message == GATE_IMPORTED;
+}
+
 /* There is a message: nobody who wants to fork waits for it. */
 static int receive(union message *message, size_t *ret_size)
 {
@@ -474,6 +481,10 @@ static int receive(union message *message, size_t *ret_size)
         fork_guard_enter();
         r = packet_receive(agent.socket, message, ret_size, agent.fds, &agent.n_fds);
         fork_guard_leave();
+        if (r == -EMSGSIZE && has_lost_fd(message, *ret_size)) {
+                message->imported.error = EMFILE;
+                r = 0;
+        }
         return r;
 }
 

@@ -31,9 +31,10 @@ static struct {
         int socket;
         uint64_t number; /* of the newest question */
         enum question_state state;
-        bool must_tell; /* the manager believes that we have what nobody waited for */
-        int error;      /* of the answer */
-        CUresult code;  /* of the driver */
+        bool must_tell; /* the manager believes that we have what nobody waited for, or what we could not take */
+        int not_taken;                     /* an errno: why */
+        int error;                         /* of the answer */
+        CUresult code;                     /* of the driver */
         CUmemGenericAllocationHandle real; /* what it has made of the answer */
         struct {
                 struct physical *at; /* the one that is asked for; NULL: none */
@@ -107,8 +108,12 @@ static bool take_from_box_locked(const struct gate_ticket *ticket)
 
 static int get_locked(const struct gate_ticket *ticket)
 {
-        if (!vmm_may_import())
+        if (!vmm_may_import()) {
+                log_to_user(
+                        "this process has %d pieces of other processes' memory: it can have no more",
+                        GATE_IMPORTS_MAX);
                 return -ENOMEM;
+        }
         return take_from_box_locked(ticket) ? 0 : ask_locked(ticket);
 }
 
@@ -149,6 +154,10 @@ static CUresult refusal(int error, CUresult code)
         switch (error) {
         case -EIO: /* of the maker's gate, when our driver was not asked */
                 return code != CUDA_SUCCESS ? code : CUDA_ERROR_OPERATING_SYSTEM;
+        case -EMFILE:
+                log_to_user("this process has too many open files to take memory of another one: "
+                            "raise its limit (ulimit -n)");
+                return CUDA_ERROR_OPERATING_SYSTEM;
         case -EPERM:
                 return CUDA_ERROR_NOT_PERMITTED;
         case -ENOMEM:
@@ -217,6 +226,7 @@ void import_connect(int socket)
         pthread_mutex_lock(&import.lock);
         import.socket = socket;
         import.must_tell = false; /* who is new hears all */
+        import.not_taken = 0;
         withdraw_locked();
         import.taking.at = NULL;
         pthread_mutex_unlock(&import.lock);
@@ -224,8 +234,9 @@ void import_connect(int socket)
 
 int import_tell_used(int socket)
 {
-        struct gate_uses uses = { .count = 0 };
+        struct gate_uses uses = { .error = import.not_taken };
 
+        import.not_taken = 0;
         uses.count = vmm_list_used(uses.process, GATE_USES_MAX);
         return link_send(socket, GATE_USES, &uses, sizeof(uses), NULL, 0);
 }
@@ -254,6 +265,10 @@ int import_answer(const struct gate_imported *answer, int fd)
                 r = -EPROTO;
         } else if (answer->number == import.number && import.state == QUESTION_ASKED) {
                 accept_locked(answer, fd);
+                if (answer->error == EMFILE) {
+                        import.must_tell = true;
+                        import.not_taken = EMFILE;
+                }
         } else {
                 r = -ESTALE;
                 import.must_tell |= answer->error == 0;

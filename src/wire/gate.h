@@ -302,7 +302,7 @@ struct gate_result { /* EXPORTED, RELEASED, CREATED, MAPPED, OPENED, TAKEN */
  * have created theirs: the gate sends IMPORT for one after the other, and then TAKEN. Until then OPEN
  * is refused. TAKE may also only ask whether all of that would be possible, and changes nothing.
  *
- * USES says whose memory the process has: after JOIN, and when it has let go of some for good. Of several
+ * USES says whose memory the process has: after JOIN, and when it has let go of some for good, or could not take some. Of several
  * that come before the manager gets to them, only the last counts.
  */
 
@@ -390,7 +390,7 @@ struct gate_piece { /* in a box, with a descriptor */
 struct gate_uses {
         struct gate_header header;
         uint32_t count;
-        uint32_t reserved;
+        int32_t error; /* 0, or why it could not take what it was given: EMFILE */
         struct gate_process process[GATE_USES_MAX];
 };
 

@@ -17,6 +17,7 @@
  *     drop        gives everything back
  *     churn       a thread imports the first piece (a descriptor), maps and drops it, again and again
  *     calm        ends it
+ *     try=N       imports the first piece (a descriptor) N times, gives it back, and prints "code CODE", the last
  *     more        makes one more piece and exports it; or connects anew and takes the first that it has not
  *     name        exports the memory: with GUEST_SHARE_LATE=1 in the environment it has not been before
  */
@@ -262,6 +263,21 @@ static void *churn(void *unused)
         return unused;
 }
 
+static void try_import(int n)
+{
+        CUmemGenericAllocationHandle handle;
+        CUresult result = CUDA_SUCCESS;
+
+        while (n-- > 0) {
+                result = DRIVER(cuMemImportFromShareableHandle)(
+                        &handle, (void *)(intptr_t)share.ticket[0],
+                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+                if (result == CUDA_SUCCESS)
+                        must(DRIVER(cuMemRelease)(handle));
+        }
+        printf("code %d\n", result);
+}
+
 static void start_churn(void)
 {
         if (pthread_create(&share.churn, NULL, churn, NULL) != 0)
@@ -301,6 +317,8 @@ static void do_word(const char *word)
                 fill((unsigned int)atoi(word + 5));
         else if (strncmp(word, "check=", 6) == 0)
                 check((unsigned int)atoi(word + 6));
+        else if (strncmp(word, "try=", 4) == 0)
+                try_import(atoi(word + 4));
         else if (strcmp(word, "retain") == 0)
                 retain();
         else if (strcmp(word, "read") == 0)

@@ -3,6 +3,7 @@
 """Processes that share device memory are suspended and resumed together."""
 import contextlib
 import os
+import resource
 import signal
 import unittest
 
@@ -119,6 +120,45 @@ class Sharing(Pairs, case.Case):
                 self.suspend_and_resume()
                 user.hold("check=100")
                 self.end(user, maker)
+
+    def count_fds(self, pid):
+        return len(os.listdir(f"/proc/{pid}/fd"))
+
+    def test_thousands_of_imports_leave_nothing(self):
+        self.host.create("job")
+        maker, user = self.pair(arguments=("2M", 3))
+        self.wait_for_box(maker, user)
+        user.hold("try=10")
+        pids = (maker.pid, user.pid, self.host.manager.pid)
+        before = [self.count_fds(pid) for pid in pids]
+        user.hold("try=2000")
+        until(lambda: [self.count_fds(pid) for pid in pids] <= before, "all descriptors to be closed")
+        self.assertEqual(user.lines.count("code 0"), 2)
+        self.end(user, maker)
+
+    def test_a_process_with_too_many_open_files_is_told_so(self):
+        """It gets the driver's error, 'vgpu logs' says why, and it and all others go on."""
+        self.host.create("job")
+        maker, user = self.pair()
+        self.wait_for_box(maker, user)
+        first, other = self.pair()
+        count = self.count_fds(user.pid)
+        limits = resource.prlimit(user.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(user.pid, resource.RLIMIT_NOFILE, (3, limits[1]))
+        for _ in range(3):
+            user.hold("try=1")
+        self.assertEqual([line for line in user.lines if line.startswith("code")], ["code 304"] * 3)
+        self.check_both_ways(maker, user, 1)
+        self.check_both_ways(first, other, 2)
+        resource.prlimit(user.pid, resource.RLIMIT_NOFILE, limits)
+        user.hold("try=1")
+        self.assertEqual(user.lines.count("code 0"), 1)
+        self.assertEqual(self.count_fds(user.pid), count)
+        self.assertIn("(ulimit -n)", "".join(user.errors))
+        self.assertEqual(self.host.vgpu("logs", "job").output.count("too many open files"), 1)
+        self.suspend_and_resume()
+        user.hold("check=1001")
+        self.end(user, maker, other, first)
 
     def wait_for_box(self, maker, user):
         """Each has it: an end to take out, and the maker the one to put in, beside its connection."""
@@ -307,6 +347,7 @@ class Sharing(Pairs, case.Case):
         client = self.host.connect()
         client.call("GetInfo")  # it is connected now: what it says next is heard before that a program ends
         client.send("SuspendVgpu", name="brief", group=True)
+        self.host.call("GetInfo")  # asked later: by its answer vgpud has heard that
         brief.kill()
         with self.assertRaises(Refused) as refused:
             client.answer()

@@ -2,6 +2,7 @@
 #include "manager/guests/share.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,6 +92,17 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata)
         (void)source, (void)usec;
         answer(userdata, -ETIMEDOUT, NULL);
         return 0;
+}
+
+/* Once, for a program may ask in a loop. */
+static void refuse(struct guest *user, const char *why)
+{
+        if (strcmp(user->refusal, why) == 0)
+                return;
+        snprintf(user->refusal, sizeof(user->refusal), "%s", why);
+        log_event_of(user->payer, LOG_LEVEL_WARNING, "refused memory of another process",
+                     "vgpu=%s pid=%d reason=\"%s\"", user->instance->name, (int)user->pid, why);
+        observer_tell_guest(&user->instance->manager->observers, user, GUEST_REFUSED);
 }
 
 /* Whose memory is it? */
@@ -245,9 +257,7 @@ static void on_turn(void *userdata)
         int r = ask(question);
 
         if (r == -EPERM)
-                log_event_of(question->user->payer, LOG_LEVEL_WARNING,
-                             "refused memory of another owner", "vgpu=%s pid=%d",
-                             question->user->instance->name, (int)question->user->pid);
+                refuse(question->user, "it is another owner's");
         if (r < 0 && !(r == -EAGAIN && waits(question)))
                 answer(question, r, NULL);
 }
@@ -319,6 +329,20 @@ static int understand(const struct gate_offered *offered)
         }
 }
 
+static int give(struct guest *user, struct guest *maker)
+{
+        int r = 0;
+
+        if (!may_be_sent_more(user)) {
+                refuse(user, "vgpud has too many descriptors for its user, many of them unread");
+                return -ENOMEM;
+        }
+        r = sharing_add(user, maker);
+        if (r < 0)
+                refuse(user, "it has memory of too many processes");
+        return r;
+}
+
 int share_receive_offered(struct guest *maker, const void *message, size_t size, int *fds,
                           size_t n_fds)
 {
@@ -336,10 +360,8 @@ int share_receive_offered(struct guest *maker, const void *message, size_t size,
         r = understand(offered);
         if (r == 0 && !may_offer(question->user, maker))
                 r = -EAGAIN;
-        if (r == 0 && !may_be_sent_more(question->user))
-                r = -ENOMEM;
         if (r == 0)
-                r = sharing_add(question->user, maker);
+                r = give(question->user, maker);
         answer(question, r, fds);
         if (r == 0 && !question->is_blocked)
                 share_box_begin(question->user, maker);
@@ -417,6 +439,8 @@ int share_receive_uses(struct guest *user, const void *message, size_t size, siz
             user->n_may_tell == 0)
                 return -EPROTO;
         user->n_may_tell--;
+        if (uses->error)
+                refuse(user, "it has too many open files (ulimit -n)");
         news = news_of(user);
         if (!news)
                 return -ENOMEM;

@@ -119,6 +119,11 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
         struct store_event spare;
         char name[PROCESS_NAME_MAX], reason[sizeof(guest->let_go_reason)];
 
+        if (event == GUEST_REFUSED)
+                note(userdata, guest->instance, "refused", &spare,
+                     "process %d (%s) got no memory of another process: %s", (int)guest->pid,
+                     text_clean(name, sizeof(name), guest->name), guest->refusal)
+                        ->pid = guest->pid;
         if (event != GUEST_JOINED && event != GUEST_LEFT)
                 return;
         note(userdata, guest->instance, event == GUEST_JOINED ? "process-began" : "process-ended",

@@ -161,7 +161,8 @@ struct guest {
         uint32_t n_imports;        /* pieces of others' memory that it has, as it last said */
         struct list makers, users; /* sharing.h: whose memory it has, and who has its */
         unsigned int n_makers;
-        uint32_t n_shared;               /* times that it has begun to share memory with another */
+        uint32_t n_shared; /* times that it has begun to share memory with another */
+        char refusal[128]; /* why it got no memory of another process, last; "": it did */
         struct list boxes, filled_boxes; /* share_box: with makers of what it has, with its users */
         struct list questions;           /* share_question: for memory that it has made */
         struct share_question *question; /* its own; NULL: none yet */

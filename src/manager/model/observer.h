@@ -35,6 +35,7 @@ enum guest_event {
         GUEST_LOADED,   /* a former manager had it */
         GUEST_RETURNED, /* its gate has connected again */
         GUEST_WANTS,    /* it waits for its vGPU: to join, or a thread of it at its closed gate */
+        GUEST_REFUSED,  /* memory of another process: guest->refusal */
         GUEST_LEFT,     /* it counts as dead from now on */
         GUEST_UNLOADED, /* it is about to be freed */
 };
