@@ -15,6 +15,7 @@ input change how it behaves (a change is confirmed: "planned"):
     stop MESSAGE          it stops itself (SIGSTOP) before it deals with the next request MESSAGE
     lose MESSAGE          the connection breaks when the next request MESSAGE arrives, which is not read
     end MESSAGE           likewise, and the process takes some seconds to end
+    leave MESSAGE         its driver has ended: says so, and hangs up although there is more to read
     speak VERSION         it joins with that version, and again and again if it is refused
     check                 print "intact" or "DAMAGED"
     charge                write the memory that it holds into the instance page again
@@ -182,6 +183,13 @@ class Gate:
             self.socket.close()
             time.sleep(SLOW_END_S)
             sys.exit(0)
+        if behaviour == "leave":
+            say("leaves")
+            select.select([self.socket], [], [])
+            self.answer({CREATE: CREATED}[message], 5, 4, fate=1)
+            self.socket.close()
+            sys.stdin.read()
+            sys.exit(0)
         if behaviour == "stop":
             say("stops")
             os.kill(os.getpid(), signal.SIGSTOP)
@@ -240,11 +248,11 @@ class Gate:
             self.plan[codes[words[1]]] = int(words[2])
         elif words[0] == "hang":
             self.plan[codes[words[1]]] = "hang"
-        elif words[0] in ("end", "lose", "stop"):
+        elif words[0] in ("end", "leave", "lose", "stop"):
             self.plan[codes[words[1]]] = words[0]
         elif words[0] == "speak":
             self.version = int(words[1])
-        if words[0].startswith(("end", "refuse", "hang", "lose", "stop", "speak")):
+        if words[0].startswith(("end", "refuse", "hang", "leave", "lose", "stop", "speak")):
             say("planned")
 
     def loop(self):

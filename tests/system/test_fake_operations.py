@@ -56,6 +56,22 @@ class Operations(unittest.TestCase):
                 self.assertTrue(guest.is_intact())
             self.assertEqual(host.vgpu("train")["state"], "running")
 
+    def test_the_last_word_of_a_gate_that_leaves_something_unread_is_heard(self):
+        """For that, the kernel tells of an error before what the gate has sent."""
+        host = self.host
+        one, two = (host.fake_guest("train", 4 * MIB) for _ in range(2))
+        host.call("SuspendVgpu", name="train")
+        one.plan("leave CREATE")
+        client = host.client()
+        client.send("ResumeVgpu", name="train")
+        one.wait_for("leaves")
+        host.call("SetVgpuIdle", name="train", idle_after=3600)  # which both gates are told
+        client.answer()
+        two.wait_for("opened")
+        self.assertIn("it is ending: cuFake failed with 4", (host.root / "log").read_text())
+        host.call("SuspendVgpu", name="train")
+        host.call("ResumeVgpu", name="train")
+
     def test_a_process_that_ends_slowly_is_not_taken_for_one_that_hangs(self):
         """On a busy machine seconds go by between the end of its connection and its own."""
         host = self.host

@@ -355,6 +355,20 @@ static int receive_join(struct gate_link *link, const struct gate_join *join, si
         return join_new(link, instance, start_time, join);
 }
 
+/*
+ * A gate that has had its last answer hangs up. If it has not read all that we sent, the kernel says so before it gives
+ * us that answer: once, and then all that was sent to us comes.
+ */
+static int take_packet(const struct gate_link *link, void *buffer, size_t room, size_t *ret_size,
+                       int *fds, size_t *ret_n_fds)
+{
+        int r = packet_receive_any(link->fd, buffer, room, ret_size, fds, ret_n_fds);
+
+        return r == -ECONNRESET
+                       ? packet_receive_any(link->fd, buffer, room, ret_size, fds, ret_n_fds)
+                       : r;
+}
+
 static int receive(struct gate_link *link)
 {
         union {
@@ -365,7 +379,7 @@ static int receive(struct gate_link *link)
         } message;
         int fds[PACKET_FDS_ANY];
         size_t size, n_fds;
-        int r = packet_receive_any(link->fd, &message, sizeof(message), &size, fds, &n_fds);
+        int r = take_packet(link, &message, sizeof(message), &size, fds, &n_fds);
 
         if (r == 0 && link->guest && link->guest->is_dead)
                 r = -ENOTCONN;
