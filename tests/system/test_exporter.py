@@ -435,7 +435,7 @@ class Token(case.Case):
         status, told = self.ask(f"/vgpu?uuid={uuid}")
         self.assertEqual((status, set(json.loads(told))), (200, {"vgpu", "processes"}))
         status, told = self.ask(f"/vgpu?uuid={uuid}", **right)
-        self.assertEqual(set(json.loads(told)), {"vgpu", "processes", "day", "events"})
+        self.assertEqual(set(json.loads(told)), {"vgpu", "processes", "container", "day", "events"})
         self.assertEqual(self.ask("/vgpu?uuid=train")[0], 400)
         self.assertEqual(self.ask("/vgpu?uuid=" + "0" * 36)[0], 404)
         self.assertEqual(self.ask("/usage?month=2026-11", **right)[0], 200)
