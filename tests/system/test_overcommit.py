@@ -307,6 +307,24 @@ class Faults(Overcommitted):
         until(lambda: guests[i].steps() >= wanted, "the step")
         self.finish(*guests)
 
+    def test_the_device_falls_off_the_bus(self):
+        """Who is away is whole and comes in on another device; who waits is told so, and vgpud goes on."""
+        self.host.kill_manager()
+        self.host.start(options=("--simulate", "2xH200:256M"))
+        for i in range(3):
+            self.create(f"v{i}", device="0")
+        guests = [self.guest(f"v{i}", "--on-demand") for i in range(3)]
+        away = self.away()
+        (self.host.faults / "device.lost=fail").touch()
+        wanted = guests[away].steps() + 1
+        guests[away].write("")
+        until(lambda: "fell off the bus" in self.host.vgpu(f"v{away}")["demand_reason"], "the reason")
+        expect_error("NoRoom", self.create, "more", device="0")
+        self.host.call("ResumeVgpu", name=f"v{away}", device="1")
+        until(lambda: guests[away].steps() >= wanted, "the step")
+        self.assertEqual(self.host.vgpu(f"v{away}")["device"], 1)
+        self.finish(*guests)
+
     def test_one_that_is_never_idle(self):
         """Kernels of a second and a half, one after another: it leaves between two of them, and comes back."""
         busy = self.host.start_guest(self.create("busy"), "guest-busy", 1500000, "175M")

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/size.h"
 #include "daemon/log.h"
 #include "daemon/options.h"
@@ -270,21 +271,19 @@ static void come(struct instance *instance, bool is_early)
 }
 
 /* If what there is has not been enough for its allocation, it needs more the next time. */
-static void answer(struct instance *instance, bool is_denied)
+static void answer(struct instance *instance, const char *denial)
 {
         struct residency_instance *mine = &instance->residency;
 
-        if (is_denied)
-                log_event_of(
-                        instance->owner, LOG_LEVEL_NOTICE, "an allocation is refused",
-                        "vgpu=%s reason=\"the device has not as much even without the others\"",
-                        instance->name);
+        if (denial)
+                log_event_of(instance->owner, LOG_LEVEL_NOTICE, "an allocation is refused",
+                             "vgpu=%s reason=\"%s\"", instance->name, denial);
         mine->extra = mine->extra ? 2 * mine->extra : EXTRA_FIRST;
         if (mine->extra > instance_home(instance)->memory_total / EXTRA_PART)
                 mine->extra = instance_home(instance)->memory_total / EXTRA_PART;
         mine->sums.waited_ns += clock_now(CLOCK_MONOTONIC) - mine->asks_ns;
         mine->asks_ns = mine->stuck_ns = 0;
-        page_answer(&instance->part[0].page, is_denied);
+        page_answer(&instance->part[0].page, denial != NULL);
 }
 
 static void note(struct instance *instance, const char *reason)
@@ -353,7 +352,7 @@ static void deny(struct player *player, const struct player *players, size_t n, 
         else if (instance->residency.stuck_ns == 0)
                 instance->residency.stuck_ns = now;
         else if (now - instance->residency.stuck_ns >= DENY_NS)
-                answer(instance, true);
+                answer(instance, "the device has not as much even without the others");
 }
 
 static void carry_out(struct player *player, const struct player *players, size_t n, int64_t free)
@@ -369,7 +368,7 @@ static void carry_out(struct player *player, const struct player *players, size_
                         come(instance, false);
                 } else {
                         hold(instance, player->stay.needs);
-                        answer(instance, false);
+                        answer(instance, NULL);
                 }
                 break;
         case STAY_HELD:
@@ -572,12 +571,39 @@ static void ask(struct residency_look *look, uint64_t now)
         struct mover *mover;
 
         if (now - look->asked_ns < (look->is_looking ? ASK_LOST_NS : ASK_NS) ||
-            look->device->meter.is_lost || now < look->not_before_ns)
+            now < look->not_before_ns)
                 return;
         look->asked_ns = now;
         look->n_moves = count_moves(look);
         look->is_looking = device_get_mover(look->device, &mover) == 0 &&
                            mover_context(mover, true, on_context, look) == 0;
+}
+
+/* Who is off it loses nothing, and is told how to come in. An allocation on it would wait for ever. */
+static void give_up(const struct device *device)
+{
+        struct instance *instance;
+
+        list_for_each(instance, &device->manager->instances, link) {
+                struct residency_instance *mine = &instance->residency;
+
+                if (instance_home(instance) != device || instance->operation)
+                        continue;
+                if (mine->wanted_ns)
+                        snprintf(mine->reason, sizeof(mine->reason),
+                                 "device %u fell off the bus: 'vgpu resume --device' brings it to "
+                                 "another one",
+                                 device->index);
+                else if (mine->asks_ns)
+                        answer(instance, "the device fell off the bus");
+        }
+}
+
+static bool is_lost(struct device *device)
+{
+        if (fault_point("device.lost"))
+                device->meter.is_lost = true;
+        return device->meter.is_lost;
 }
 
 void residency_give_room(struct residency *residency, struct device *device, uint64_t now)
@@ -586,6 +612,10 @@ void residency_give_room(struct residency *residency, struct device *device, uin
 
         look->residency = residency;
         look->device = device;
+        if (is_lost(device)) {
+                give_up(device);
+                return;
+        }
         if (promise_is_overcommitted(device))
                 ask(look, now);
         else
