@@ -48,6 +48,7 @@
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation.h"
 #include "manager/operation/refresh.h"
+#include "manager/operation/write-ahead.h"
 #include "manager/publish/publisher.h"
 #include "manager/publish/virtual.h"
 #include "manager/residency/residency.h"
@@ -308,6 +309,7 @@ static int load(struct manager *manager, struct failure *failure)
         schedule_subscribe(manager);
         operation_subscribe(manager);
         refresh_subscribe(manager);
+        write_ahead_subscribe(manager);
         if (r == 0)
                 r = residency_new(&manager->residency, manager);
         if (r == 0)
@@ -524,6 +526,7 @@ struct manager *manager_free(struct manager *manager)
                 drop_idle_pages(manager);
         manager->publisher = publisher_free(manager->publisher);
         manager->stage = virtual_free(manager->stage);
+        write_ahead_end(manager);
         spilling_close(manager);
         for (size_t i = 0; i < manager->n_devices; i++)
                 device_deinit(&manager->device[i]);

@@ -160,6 +160,23 @@ class Promises(Held):
         self.assertEqual(self.host.vgpu("c")["frame_buffer"], QUOTA + 30 * MIB)
 
 
+class Ahead(Held):
+    def test_who_leaves_does_not_wait_for_the_disk(self):
+        """What is cold goes to the disk before somebody needs the room, and only to its own place."""
+        self.host.start()
+        self.create("a", "b", "c")
+        guests = {name: self.guest(name, "--on-demand") for name in "abc"}
+        for name in "cab":
+            guests[name].step()
+
+        def away():
+            return [vgpu for vgpu in self.host.call("ListVgpus")["vgpus"] if vgpu["state"] == "suspended"]
+        until(lambda: len(away()) == 2 and all(vgpu["spilled_memory"] for vgpu in away()), "both to be on the disk")
+        for guest in guests.values():
+            guest.step()
+        self.finish(*guests.values())
+
+
 class Faults(Held):
     def crowd(self):
         self.create("v0", "v1", "v2")

@@ -19,6 +19,7 @@
 #include "manager/model/spill-use.h"
 #include "manager/model/spilling.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/write-ahead.h"
 
 /* How often those that wait look whether there is room by other means. */
 #define LOOK_US 100000u
@@ -113,12 +114,12 @@ static uint64_t get_spill_room(const struct manager *manager, const struct users
 
 /* Who goes. */
 
-static bool can_go(const struct instance *instance, const struct operation *operation)
+bool make_room_can_go(const struct instance *instance)
 {
         const struct guest *guest;
 
-        if (instance == operation->instance || !instance_is_off(instance) || instance->operation ||
-            instance->image || instance->is_unsettled)
+        if (!instance_is_off(instance) || instance->operation || instance->image ||
+            instance->is_unsettled)
                 return false;
         list_for_each(guest, &instance->guests, link)
                 if (guest->is_dead || guest->spilling)
@@ -200,8 +201,8 @@ static uint64_t get_gain(struct search *search, const struct instance *instance)
 
 static void look_at(struct search *search, struct instance *instance)
 {
-        if (!can_go(instance, search->operation) || !would_help(search, instance) ||
-            !has_place(search, instance))
+        if (instance == search->operation->instance || !make_room_can_go(instance) ||
+            !would_help(search, instance) || !has_place(search, instance))
                 return;
         search->sum += get_gain(search, instance);
         if (!search->first || goes_before(search, instance, search->first))
@@ -250,7 +251,7 @@ void make_room_fail(struct operation *operation, uint64_t bytes, const char *why
 static void on_spilled(struct manager *manager, int error);
 
 /* All of it: each process has a file of its own. */
-static int start(struct instance *victim)
+int make_room_send(struct instance *victim)
 {
         struct guest *guest;
         int r = 0;
@@ -305,7 +306,7 @@ static bool try_to_spill(struct operation *operation, uint64_t missing, bool is_
         if (r < 0 || !search.first || search.sum < missing)
                 return r == 0 && has_others_under_way(operation);
         manager->spill_tried = get_pool_bytes(search.first);
-        r = start(search.first);
+        r = make_room_send(search.first);
         if (r == 0 || !spilling_is_idle(manager))
                 return true;
         *ret_why = strerror(-r);
@@ -376,6 +377,7 @@ static void on_spilled(struct manager *manager, int error)
                 end(operation);
         }
         try_all(manager);
+        write_ahead_look_later(manager);
 }
 
 static void wait_on(struct operation *operation);

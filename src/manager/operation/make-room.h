@@ -8,9 +8,10 @@
  * user slow who has less than others. Who has as much of the pool as one user may have makes room among his own.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
-struct manager;
+struct instance;
 struct operation;
 
 /*
@@ -19,6 +20,10 @@ struct operation;
  */
 void make_room(struct operation *operation, uint64_t bytes,
                void (*then)(struct operation *operation));
+
+/* make_room_can_go() - can what @instance has in the pool go to the spill? make_room_send() - all of it does. */
+bool make_room_can_go(const struct instance *instance);
+int make_room_send(struct instance *instance);
 
 /* make_room_fail() - the step has failed, as the pool has no room for @bytes; @why: or NULL. */
 void make_room_fail(struct operation *operation, uint64_t bytes, const char *why);
