@@ -38,6 +38,7 @@ struct vgpu_device {
         uint64_t memory_swapped;  /* bytes of its vGPUs that are off it, in the pool */
         bool is_overcommitted;    /* its vGPUs take turns: see vgpud --overcommit */
         uint64_t memory_left;     /* bytes: what it can still promise to one vGPU more */
+        bool is_left_out;         /* it has no vGPUs: see vgpud --leave-out */
 };
 
 struct vgpu_device_list {

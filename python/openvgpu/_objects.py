@@ -58,6 +58,7 @@ class Device:
     memory_used: int = 0      # by vGPUs
     memory_swapped: int = 0   # of vGPUs that are off it
     overcommitted: bool = False
+    left_out: bool = False    # it has no vGPUs: vgpud --leave-out
     vgpus: int = 0            # how many are on it
     memory_left: int = 0      # what it can still promise to one vGPU more
 

@@ -30,7 +30,9 @@ static int print_table(const struct arguments *arguments, const struct vgpu_devi
                 table_add(&table, "%u", device->index);
                 table_add(&table, "%s", device->name);
                 table_add(&table, "%s", size_format(total, device->memory_total));
-                table_add(&table, "%s", size_format(promised, device->memory_promised));
+                table_add(&table, "%s",
+                          device->is_left_out ? "left out"
+                                              : size_format(promised, device->memory_promised));
                 table_add(&table, "%s", size_format(left, device->memory_left));
                 table_add(&table, "%s", size_format(used, device->memory_used));
                 table_add(&table, "%s", size_format(swapped, device->memory_swapped));
@@ -72,7 +74,7 @@ const struct command command_devices = {
                 "\n"
                 "  MEMORY    the memory of the GPU\n"
                 "  PROMISED  the sum of the quotas of its vGPUs; more than MEMORY only with\n"
-                "            'vgpud --overcommit'\n"
+                "            'vgpud --overcommit'; left out: it has no vGPUs, 'vgpud --leave-out'\n"
                 "  USED      the memory that the programs in its vGPUs hold on it\n"
                 "  SWAPPED   the memory of its vGPUs that are off it, in the pool\n",
         .examples = "vgpu devices\n",

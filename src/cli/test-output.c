@@ -253,7 +253,8 @@ static void test_json_is_what_the_protocol_calls_it(void **state)
                    "      \"memory_used\": 0,\n"
                    "      \"memory_swapped\": 0,\n"
                    "      \"overcommitted\": false,\n"
-                   "      \"memory_left\": 0\n"
+                   "      \"memory_left\": 0,\n"
+                   "      \"left_out\": false\n"
                    "    }\n"
                    "  ]\n"
                    "}\n");

@@ -63,6 +63,7 @@ enum {
         OPTION_SWAP_TIME,
         OPTION_OVERCOMMIT,
         OPTION_PIN_AHEAD,
+        OPTION_LEAVE_OUT,
         OPTION_KERNEL_LIMITS,
         OPTION_LOG_LEVEL,
         OPTION_LOG_FORMAT,
@@ -133,6 +134,8 @@ static const struct {
         { "pin-ahead", "DEVICES",
           "GPUs to make ready for vGPUs of other GPUs: all, none (default) or 0,2,...",
           OPTION_PIN_AHEAD },
+        { "leave-out", "DEVICES", "GPUs for others, with no vGPUs: none (default) or 0,2,...",
+          OPTION_LEAVE_OUT },
         { "kernel-limits", "WHERE",
           "let the driver (R615) hold quotas, too: on, off (default) or a control group's folder",
           OPTION_KERNEL_LIMITS },
@@ -420,6 +423,8 @@ static bool set_option(struct options *options, const struct configuration_place
                 return set_devices(&options->overcommit, place, argument);
         case OPTION_PIN_AHEAD:
                 return set_devices(&options->pin_ahead, place, argument);
+        case OPTION_LEAVE_OUT:
+                return set_devices(&options->leave_out, place, argument);
         case OPTION_KERNEL_LIMITS:
                 return set_kernel_limits(options, place, argument);
         case OPTION_LOG_LEVEL:

@@ -53,6 +53,7 @@ struct options {
         uint64_t overcommit;   /* a bit for each device that may promise more than it has */
         char kernel_limits[PATHS_MAX]; /* "": off, "on", or a control group's folder */
         uint64_t pin_ahead; /* a bit for each device that is made ready for the vGPUs of others */
+        uint64_t leave_out; /* a bit for each device that has no vGPUs */
         uint64_t cdi_new;   /* bytes, at most, of a vGPU that a container has made; 0: none is */
         uint32_t cdi_new_share; /* percent, at most, of its device's time */
         enum options_clean_copies clean_copies;

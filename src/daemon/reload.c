@@ -31,6 +31,7 @@ static const struct {
         FIXED("turns", has_gate_turns),
         FIXED("overcommit", overcommit),
         FIXED("pin-ahead", pin_ahead),
+        FIXED("leave-out", leave_out),
         FIXED("kernel-limits", kernel_limits),
         FIXED("group", group),
         FIXED("watchers", watchers),

@@ -221,6 +221,9 @@ static void test_devices_are_named_by_indices(void **state)
         assert_true(options.pin_ahead == 0);
         assert_int_equal(PARSE("--pin-ahead", "1,3"), OPTIONS_RUN);
         assert_true(options.pin_ahead == (1u << 1 | 1u << 3));
+        assert_true(options.leave_out == 0);
+        assert_int_equal(PARSE("--leave-out", "2"), OPTIONS_RUN);
+        assert_true(options.leave_out == 1u << 2);
         for (const char *const *text =
                      (const char *const[]){ "", "32", "1,", "-1", "0 2", "yes", NULL };
              *text; text++) {

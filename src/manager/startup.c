@@ -306,6 +306,7 @@ static int load(struct manager *manager, struct failure *failure)
                 r = spilling_open(manager, failure);
         complain_of_devices(manager, "overcommit", manager->options->overcommit);
         complain_of_devices(manager, "pin-ahead", manager->options->pin_ahead);
+        complain_of_devices(manager, "leave-out", manager->options->leave_out);
         schedule_subscribe(manager);
         operation_subscribe(manager);
         refresh_subscribe(manager);

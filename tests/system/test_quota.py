@@ -174,5 +174,34 @@ class Quota(case.Case):
         until(lambda: self.host.device(1)["memory_used"] == 0, "the device to be empty")
 
 
+class LeftOut(case.Case):
+    """vgpud --leave-out: a device for programs without a vGPU."""
+
+    HOST = {"options": ["--leave-out", "0"]}
+
+    def refused(self, *command):
+        self.assertIn("device 0 is for programs without a vGPU", self.host.vgpu(*command, code=1).errors)
+
+    def test_it_is_no_place_for_a_vgpu(self):
+        for _ in range(2):
+            self.host.vgpu("create", "--fb", "512M")
+        self.assertEqual({vgpu["device"] for vgpu in self.host.call("ListVgpus")["vgpus"]}, {1})
+        self.assertIn("device 1 has 0 B left", self.host.vgpu("create", "--fb", "64M", code=1).errors)
+        self.refused("create", "here", "--fb", "64M", "--device", "0")
+
+    def test_no_vgpu_comes_there(self):
+        self.host.create("here", "64M", device=1)
+        guest = self.host.train("here")
+        self.refused("migrate", "here", "--device", "0")
+        self.host.vgpu("suspend", "here")
+        self.refused("resume", "here", "--device", "0")
+        self.host.vgpu("resume", "here")
+        guest.wait_steps()
+
+    def test_it_is_shown(self):
+        self.assertIn("left out", self.host.vgpu("devices").output.splitlines()[1])
+        self.assertEqual([device["left_out"] for device in self.host.call("ListDevices")["devices"]], [True, False])
+
+
 if __name__ == "__main__":
     case.main()

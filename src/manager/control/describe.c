@@ -86,6 +86,7 @@ json_t *describe_device(const struct device *device)
                 .memory_swapped = promise_get_swapped(device),
                 .is_overcommitted = promise_is_overcommitted(device),
                 .memory_left = promise_get_left(device),
+                .is_left_out = promise_is_left_out(device),
         };
 
         return record_make(&record_device, &record);

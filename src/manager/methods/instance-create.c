@@ -47,7 +47,7 @@ static struct device *roomiest_device(struct manager *manager)
                 struct device *device = &manager->device[i];
                 uint64_t left = promise_get_left(device);
 
-                if (!best || left > most) {
+                if (!best || left > most || promise_is_left_out(best)) {
                         best = device;
                         most = left;
                 }

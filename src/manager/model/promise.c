@@ -18,6 +18,11 @@ bool promise_is_overcommitted(const struct device *device)
         return device->manager->options->overcommit >> device->index & 1;
 }
 
+bool promise_is_left_out(const struct device *device)
+{
+        return device->manager->options->leave_out >> device->index & 1;
+}
+
 static bool is_of(const struct instance *instance, const struct device *device)
 {
         return instance_is_on(instance, device) || instance_is_bound_for(instance, device);
@@ -93,7 +98,7 @@ uint64_t promise_get_left(const struct device *device)
 {
         uint64_t promised;
 
-        if (device->meter.is_lost)
+        if (device->meter.is_lost || promise_is_left_out(device))
                 return 0;
         if (promise_is_overcommitted(device))
                 return backing_get_left(device, NULL);
@@ -111,6 +116,10 @@ int promise_check_room(const struct device *device, uint64_t bytes, const struct
         if (device->meter.is_lost)
                 return failure_set(failure, -ENODEV, "NoRoom", "choose another device",
                                    "device %u fell off the bus", device->index);
+        if (promise_is_left_out(device))
+                return failure_set(failure, -ENOSPC, "NoRoom", "choose another device",
+                                   "device %u is for programs without a vGPU (vgpud --leave-out)",
+                                   device->index);
         if (promise_is_overcommitted(device))
                 return backing_check(device, bytes, except, failure);
         if (bytes <= left)

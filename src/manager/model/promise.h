@@ -20,6 +20,9 @@ struct instance;
 
 bool promise_is_overcommitted(const struct device *device);
 
+/* promise_is_left_out() - does it promise nothing? See vgpud --leave-out. */
+bool promise_is_left_out(const struct device *device);
+
 /*
  * promise_get_sum() - the sum of the quotas of the vGPUs that are on @device, without @except's; of an
  * overcommitted one also of those that are off: they come back by themselves.
