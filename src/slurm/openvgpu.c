@@ -48,6 +48,7 @@ struct step_vgpu {
 
 static struct step_vgpu *vgpus;
 static uint32_t n_vgpus;          /* that there are */
+static bool is_joined;            /* it is that of the job's script, which looks after it */
 static char problem[1024];        /* why one is missing, or "" */
 static int sentry_pipe = -1;      /* to the attendant */
 static const char *run_directory; /* run=DIR in plugstack.conf; NULL: the usual one */
@@ -182,6 +183,46 @@ static int prepare(spank_t spank, struct vgpu_client *client, struct step_vgpu *
         return 0;
 }
 
+/*
+ * Joining. A script's '#SBATCH --vgpu' is handed on to each srun in it, by its environment. Such a step runs in the vGPU of
+ * the script, or the job had twice what it asked for. A step for which the user gave the option has its own.
+ */
+
+#define OWN "OPENVGPU_SLURM_STEP=own" /* set by srun */
+
+static const char *find_value(char *const *environment, const char *variable)
+{
+        size_t length = strlen(variable);
+
+        for (; *environment; environment++)
+                if (strncmp(*environment, variable, length) == 0)
+                        return *environment + length;
+        return "";
+}
+
+/* Is the vGPU that the script of this job runs in on this node? The step's is not yet in its environment. */
+static bool find_vgpu_of_script(spank_t spank, struct vgpu_client *client, char name[64])
+{
+        static const char *const scripts[] = { "batch", "interactive" };
+        char **environment = NULL;
+        uint32_t job = 0;
+
+        if (option_get()->is_per_task ||
+            spank_get_item(spank, S_JOB_ENV, &environment) != ESPANK_SUCCESS || !environment ||
+            has(environment, OWN))
+                return false;
+        (void)spank_get_item(spank, S_JOB_ID, &job);
+        for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++) {
+                CLEANUP(vgpu_instance_freep) struct vgpu_instance *instance = NULL;
+
+                snprintf(name, 64, "job-%u-%s", job, scripts[i]);
+                if (vgpu_instance_lookup(client, name, &instance) == 0 &&
+                    strcmp(instance->uuid, find_value(environment, "OPENVGPU_VGPU=")) == 0)
+                        return true;
+        }
+        return false;
+}
+
 static int make_all(spank_t spank, struct vgpu_client *client)
 {
         uint32_t n = 1;
@@ -193,6 +234,9 @@ static int make_all(spank_t spank, struct vgpu_client *client)
         vgpus = calloc(n, sizeof(*vgpus));
         if (!vgpus)
                 return -1;
+        is_joined = find_vgpu_of_script(spank, client, vgpus[0].name);
+        if (is_joined)
+                return prepare(spank, client, &vgpus[0]);
         for (uint32_t i = 0; r == 0 && i < n; i++) {
                 set_name(spank, i, vgpus[i].name);
                 r = create(spank, client, vgpus[i].name);
@@ -225,10 +269,22 @@ static int attend(spank_t spank)
 /* At the terminal, before anything is asked of nodes. */
 static int check_options(spank_t spank)
 {
+        static char own[] = OWN;
+
+        if (spank_context() == S_CTX_LOCAL && option_get()->is_own)
+                (void)putenv(own);
         if (spank_remote(spank) == 1 || !option_get()->is_per_task || option_get()->is_given)
                 return 0;
         slurm_error("--vgpu-per-task: of what size? Give --vgpu=SIZE as well");
         return -1;
+}
+
+static bool is_script(spank_t spank)
+{
+        uint32_t step = 0;
+
+        return spank_get_item(spank, S_JOB_STEPID, &step) == ESPANK_SUCCESS &&
+               step == SLURM_BATCH_SCRIPT;
 }
 
 static bool is_for_tasks(spank_t spank)
@@ -251,7 +307,7 @@ EXPORT int slurm_spank_init_post_opt(spank_t spank, int n_arguments, char **argu
         r = vgpu_client_new(&client, run_directory);
         if (r == 0)
                 r = make_all(spank, client);
-        if (r == 0)
+        if (r == 0 && !is_joined)
                 r = attend(spank);
         return r < 0 && !problem[0] ? -1 : 0; /* else the tasks fail */
 }
@@ -294,11 +350,11 @@ EXPORT int slurm_spank_task_init(spank_t spank, int n_arguments, char **argument
                 return 0;
         (void)spank_get_item(spank, S_TASK_ID, &task);
         if (problem[0] && task == 0)
-                fprintf(stderr, "srun: --vgpu: %s\n", problem);
+                fprintf(stderr, "%s: --vgpu: %s\n", is_script(spank) ? "sbatch" : "srun", problem);
         if (problem[0] || task < 0 || (is_per_task && (uint32_t)task >= n_vgpus))
                 return -1;
         if (set_environment(spank, vgpus[is_per_task ? task : 0].environment) < 0)
                 return -1;
         (void)signal(SIGTSTP, SIG_IGN);
-        return task == 0 ? sentry_start(sentry_pipe) : 0;
+        return task == 0 && !is_joined ? sentry_start(sentry_pipe) : 0;
 }

@@ -62,6 +62,8 @@ static int parse(const char *text)
 
         if (snprintf(copy, sizeof(copy), "%s", text) >= (int)sizeof(copy))
                 return -EINVAL;
+        wanted.share = 0; /* of the script around it */
+        wanted.swap_class = NULL;
         part = strsep(&rest, ":");
         r = size_parse(&wanted.frame_buffer, part);
         if (r == 0 && wanted.frame_buffer == 0)
@@ -71,9 +73,15 @@ static int parse(const char *text)
         return r;
 }
 
+/* What srun gets from the script around it: Slurm hands on the very text. */
+static bool is_from_environment(const char *argument)
+{
+        return argument == getenv("SLURM_SPANK__SLURM_SPANK_OPTION_openvgpu_vgpu");
+}
+
 static int on_vgpu(int value, const char *argument, int is_remote)
 {
-        (void)value, (void)is_remote;
+        (void)value;
         if (!argument || parse(argument) < 0) {
                 slurm_error("--vgpu: '%s' is not a size, as 20G, with what may follow: a share, as "
                             "20G:share=25, a class, as 20G:class=interactive (or batch)",
@@ -81,6 +89,7 @@ static int on_vgpu(int value, const char *argument, int is_remote)
                 return -1;
         }
         wanted.is_given = true;
+        wanted.is_own = !is_remote && !is_from_environment(argument);
         return 0;
 }
 

@@ -9,7 +9,8 @@
 #include <stdint.h>
 
 struct wanted {
-        bool is_given;    /* --vgpu */
+        bool is_given; /* --vgpu */
+        bool is_own;   /* at the terminal: by the command itself, not by the script that it is in */
         bool is_per_task; /* --vgpu-per-task */
         uint64_t frame_buffer;
         uint32_t share;
