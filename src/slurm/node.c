@@ -121,8 +121,8 @@ static void print_features(const struct node *node)
         for (size_t i = 0; i < node->devices->n_devices; i++) {
                 size_t j = 0;
 
-                while (j < i && (device[j]->is_left_out ||
-                                 strcmp(device[i]->name, device[j]->name) != 0))
+                while (j < i &&
+                       (device[j]->is_left_out || strcmp(device[i]->name, device[j]->name) != 0))
                         j++;
                 if (!device[i]->is_left_out && j == i)
                         print_feature(device[i]->name);
