@@ -126,7 +126,8 @@ class Making(Case):
 
     def test_the_owner_is_shown_by_name(self):
         self.make("job", "0,1")
-        self.assertRegex(self.host.vgpu("show", "job").output, rf"owner +{pwd.getpwuid(os.geteuid()).pw_name}\n")
+        owner = pwd.getpwuid(os.geteuid()).pw_name
+        until(lambda: f" {owner}\n" in self.host.vgpu("show", "job", code=None).output, "NVML to know it, and its owner")
 
     def test_a_list_may_be_as_long_as_all_uuids_are(self):
         uuids = [self.host.device(index)["uuid"] for index in (2, 0, 1)]
