@@ -12,6 +12,7 @@
  * done for those who have it; afterwards the server answers others, and all places are free.
  */
 #include <assert.h>
+#include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -107,21 +108,32 @@ static bool is_stream(const char *answer)
         return strstr(answer, "Content-Type: text/event-stream\r\n");
 }
 
+/* A fuzzer has signals. */
+static bool is_readable(int fd, int within_ms)
+{
+        struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+        int n;
+
+        do
+                n = poll(&pollfd, 1, within_ms);
+        while (n < 0 && errno == EINTR);
+        return n == 1;
+}
+
 /*
  * Until the other end has closed it; of a stream, up to its first event. Who has heard nothing for a moment says that he
  * sends no more: not at once, because libmicrohttpd may then leave out what he has asked before.
  */
 static size_t read_answer(int fd, char *answer)
 {
-        struct pollfd pollfd = { .fd = fd, .events = POLLIN };
         size_t size = 0;
         ssize_t n;
 
         answer[0] = '\0';
         do {
-                if (poll(&pollfd, 1, MOMENT_MS) == 0)
+                if (!is_readable(fd, MOMENT_MS))
                         (void)shutdown(fd, SHUT_WR);
-                if (poll(&pollfd, 1, PATIENCE_MS) != 1) {
+                if (!is_readable(fd, PATIENCE_MS)) {
                         fprintf(stderr, "no answer, or no end of it: %s\n", answer);
                         abort();
                 }

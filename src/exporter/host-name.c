@@ -32,6 +32,14 @@ static bool is_address(const char *name)
         return inet_pton(AF_INET, name, &address) == 1 || inet_pton(AF_INET6, name, &address) == 1;
 }
 
+bool host_name_is_name(const char *text)
+{
+        size_t n =
+                strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.");
+
+        return n > 0 && n < NAME_MAX_ && text[n] == '\0' && text[n - 1] != '.';
+}
+
 bool host_name_is_allowed(const struct host_names *allowed, const char *host)
 {
         char name[NAME_MAX_];

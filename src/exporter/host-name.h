@@ -20,6 +20,9 @@ struct host_names {
         size_t n;
 };
 
+/* host_name_is_name() - may it be a name of a host? One that has a port, or a final dot, would fit no request. */
+bool host_name_is_name(const char *text);
+
 /* host_name_is_allowed() - @host: the header "Host", with or without a port; NULL: there was none. */
 bool host_name_is_allowed(const struct host_names *allowed, const char *host);
 

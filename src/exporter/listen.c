@@ -114,6 +114,42 @@ static int open_at(const struct address *address)
         return TAKE_FD(fd);
 }
 
+/* A file of another kind stays where it is, and so does a socket on which somebody listens. */
+static const char *explain_path(const struct address *address, int error)
+{
+        struct stat st;
+
+        switch (error) {
+        case -EADDRINUSE:
+                return lstat(address->is.path.sun_path, &st) == 0 && !S_ISSOCK(st.st_mode)
+                               ? "there is a file of that name; choose another path"
+                               : "another program listens there, maybe another vgpu-exporter; stop "
+                                 "that, or choose another path";
+        case -ENOENT:
+                return "its folder is not there; make it, or choose another path";
+        case -EACCES:
+        case -EROFS:
+                return "this user may not make files in its folder; choose another path";
+        default:
+                return strerrordesc_np(-error);
+        }
+}
+
+static const char *explain_port(int error)
+{
+        switch (error) {
+        case -EADDRINUSE:
+                return "another program has this port, maybe another vgpu-exporter; stop that, or "
+                       "choose another port with --listen ADDRESS:PORT";
+        case -EADDRNOTAVAIL:
+                return "this machine does not have that address; 'ip address' shows which it has";
+        case -EACCES:
+                return "ports below 1024 are for root; choose a higher one";
+        default:
+                return strerrordesc_np(-error);
+        }
+}
+
 int listen_open(const char *where, char *why, size_t room)
 {
         bool is_path = strncmp(where, "unix:", 5) == 0;
@@ -123,12 +159,13 @@ int listen_open(const char *where, char *why, size_t room)
         if (r < 0) {
                 snprintf(why, room,
                          r == -ENAMETOOLONG ? "its path is too long for a socket"
-                                            : "it is neither ADDRESS:PORT nor unix:/PATH");
+                                            : "it is neither ADDRESS:PORT, with numbers, nor "
+                                              "unix:/PATH");
                 return r;
         }
         r = open_at(&address);
         if (r < 0)
-                snprintf(why, room, "%s", strerrordesc_np(-r));
+                snprintf(why, room, "%s", is_path ? explain_path(&address, r) : explain_port(r));
         return r;
 }
 

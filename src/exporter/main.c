@@ -25,7 +25,7 @@
 /* How often connections are looked at, while there are any. */
 #define SWEEP_MS 1000
 
-#define NAME_MAX_      160
+#define NAME_MAX_      256
 #define HOST_NAME_ROOM 65
 
 enum exit_code { EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -103,8 +103,10 @@ static int parse_rate(const char *value, unsigned int *rate)
 
 static int add_host_name(struct host_names *names, const char *name)
 {
-        if (!*name)
-                return complain("--host takes a name, not nothing", "");
+        if (!host_name_is_name(name))
+                return complain(
+                        "--host takes a name without a port, such as gpu01.example.org, not ",
+                        *name ? name : "nothing");
         if (names->n == HOST_NAMES_MAX)
                 return complain("too many --host, at ", name);
         names->names[names->n++] = name;
@@ -143,7 +145,8 @@ static int set_option(struct options *options, int option, const char *value)
                 printf("vgpu-exporter %s\n", OPENVGPU_VERSION);
                 return 0;
         default: /* it was told already what is wrong */
-                return complain("see what it takes", "");
+                fputs("Try 'vgpu-exporter --help'.\n", stderr);
+                return EXIT_USAGE;
         }
 }
 
@@ -244,6 +247,20 @@ static int open_socket(const struct options *options, bool *ret_is_given)
         return fd == -EINVAL || fd == -ENAMETOOLONG ? -EXIT_USAGE : -EXIT_FAILED;
 }
 
+static void say_where(const char *name, bool is_private)
+{
+        if (strncmp(name, "unix:", 5) == 0)
+                printf("serving %s\nmetrics are at /metrics, the page at /\n", name);
+        else
+                printf("serving %s/metrics\nthe page is at %s/\n", name, name);
+        (void)fflush(stdout);
+        if (!is_private)
+                fprintf(stderr,
+                        "vgpu-exporter: other machines may reach this address, and nothing is "
+                        "encrypted: put a firewall or a proxy in front of it, or add "
+                        "--tls-certificate and --tls-key\n");
+}
+
 static int serve(const struct options *options, const struct tls *tls, const struct token *token)
 {
         CLEANUP(scrape_freep) struct scrape *scrape = NULL;
@@ -253,7 +270,7 @@ static int serve(const struct options *options, const struct tls *tls, const str
                 .names = &options->names, .tls = tls, .token = token, .rate = options->rate
         };
         char name[NAME_MAX_];
-        bool is_path, is_given;
+        bool is_path, is_given, is_local;
         int fd, r;
 
         fd = open_socket(options, &is_given);
@@ -261,7 +278,8 @@ static int serve(const struct options *options, const struct tls *tls, const str
                 return -fd;
         (void)listen_name(fd, tls ? "https" : "http", name, sizeof(name));
         is_path = strncmp(name, "unix:", 5) == 0;
-        if (token && !tls && !listen_is_local(fd)) {
+        is_local = listen_is_local(fd);
+        if (token && !tls && !is_local) {
                 fd_close(fd);
                 return complain("a token is sent in the clear to other machines: add "
                                 "--tls-certificate and --tls-key, or listen on 127.0.0.1",
@@ -278,8 +296,7 @@ static int serve(const struct options *options, const struct tls *tls, const str
         r = start(&server, fd, &how);
         if (r != 0)
                 return r;
-        printf("serving %s%s\n", name, is_path ? "" : "/metrics");
-        (void)fflush(stdout);
+        say_where(name, tls || is_local);
         wait_for_end(server, signals);
         if (is_path && !is_given)
                 (void)unlink(name + 5);

@@ -60,12 +60,25 @@ static void test_a_name_of_any_length_is_refused(void **state)
         assert_false(host_name_is_allowed(&names, long_name));
 }
 
+static void test_what_may_be_a_name(void **state)
+{
+        static const char *const wrong[] = { "",       "gpu01:9477", "http://gpu01",
+                                             "gpu01.", "a b",        "[::1]" };
+        (void)state;
+
+        assert_true(host_name_is_name("gpu01.example.org"));
+        assert_true(host_name_is_name("GPU_01-a"));
+        for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+                assert_false(host_name_is_name(wrong[i]));
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_addresses_and_given_names_are_allowed),
                 cmocka_unit_test(test_other_names_are_refused),
                 cmocka_unit_test(test_a_name_of_any_length_is_refused),
+                cmocka_unit_test(test_what_may_be_a_name),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,6 +65,30 @@ static void test_ports(void **state)
         fd_close(fd);
 }
 
+static void expect_words(const char *where, const char *words)
+{
+        char why[256];
+
+        assert_true(listen_open(where, why, sizeof(why)) < 0);
+        if (!strstr(why, words))
+                fail_msg("%s: %s", where, why);
+}
+
+static void test_it_says_what_to_do(void **state)
+{
+        char name[64];
+        int fd = open_one("127.0.0.1:0");
+        (void)state;
+
+        listen_name(fd, "http", name, sizeof(name));
+        expect_words(name + 7, "another program has this port");
+        fd_close(fd);
+        expect_words("192.0.2.1:1", "does not have that address");
+        expect_words("localhost:1", "with numbers");
+        expect_words("unix:/nowhere/x", "its folder is not there");
+        expect_words("unix:/etc/passwd", "there is a file of that name");
+}
+
 static void test_a_socket_that_was_left_behind_is_replaced(void **state)
 {
         char folder[] = "/tmp/openvgpu-test-XXXXXX", where[64], name[64];
@@ -129,6 +153,7 @@ int main(void)
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_only_numbers_and_paths),
                 cmocka_unit_test(test_ports),
+                cmocka_unit_test(test_it_says_what_to_do),
                 cmocka_unit_test(test_what_is_given_must_listen),
                 cmocka_unit_test(test_a_socket_that_was_left_behind_is_replaced),
         };

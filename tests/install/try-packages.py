@@ -37,10 +37,30 @@ exec env -i container=other PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/syst
 # As in check-unit.py, in points of 10.
 EXPOSURE_MAX = 50
 
+EXPORTER_EXPOSURE_MAX = 20
+
+# What a scrape is answered; the metrics of programs are there because the package's configuration is changed so.
+SCRAPE = """
+import socket, sys
+where = sys.argv[1]
+if where.startswith("/"):
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(where)
+else:
+    connection = socket.create_connection(where.split(":"))
+connection.settimeout(60)
+connection.sendall(b"GET /metrics HTTP/1.0\\r\\n\\r\\n")
+print(connection.makefile("rb").read().decode())
+"""
+LOOPBACK = "127.0.0.1:9477"
+SOCKET = "/run/vgpu-exporter.sock"
+
 # Made by the package or by vgpud; none of it is to be there after a purge.
 OURS = ("/usr/bin/vgpu*", "/usr/lib/openvgpu", "/usr/lib/x86_64-linux-gnu/libopenvgpu*", "/usr/lib/systemd/system/vgpu*",
-        "/usr/share/openvgpu", "/usr/share/doc/*openvgpu*", "/var/lib/openvgpu", "/etc/openvgpu/vgpud.conf",
-        "/etc/systemd/system/*/vgpud*", "/usr/lib/python3/dist-packages/openvgpu*")
+        "/usr/share/openvgpu", "/usr/share/doc/*openvgpu*", "/var/lib/openvgpu", "/var/lib/vgpu-exporter",
+        "/etc/openvgpu/vgpud.conf",
+        "/etc/systemd/system/*/vgpud*", "/etc/systemd/system/*/vgpu-exporter*",
+        "/etc/default/vgpu-exporter", "/usr/lib/python3/dist-packages/openvgpu*")
 
 
 class Root:
@@ -126,7 +146,17 @@ class Root:
                  *(f"/packages/{deb.name}" for deb in debs))
 
     def manager(self):
-        return int(self.run("systemctl", "show", "--property=MainPID", "--value", "vgpud"))
+        return self.main_pid("vgpud")
+
+    def main_pid(self, unit):
+        return int(self.run("systemctl", "show", "--property=MainPID", "--value", unit))
+
+    def scrape(self, where):
+        return self.run("python3", "-c", SCRAPE, where)
+
+    def wait_scrape(self, where, line):
+        until(lambda: line in self.ask("python3", "-c", SCRAPE, where).stdout.splitlines(), f"vgpu-exporter to say {line}",
+              context=lambda: self.ask("journalctl", "--no-pager", "--quiet", "--unit", "vgpu-exporter").stdout)
 
     def wait_manager(self):
         until(lambda: self.ask("vgpu", "info").returncode == 0, "vgpud to answer", context=self.log)
@@ -185,14 +215,40 @@ def try_unit(root):
     step("systemd finds it no more exposed than it has to be")
 
 
+def try_exporter(root):
+    root.wait_scrape(LOOPBACK, "openvgpu_up 1")
+    step("a scrape of the exporter is answered on loopback")
+    user = root.run("stat", "-c", "%U", f"/proc/{root.main_pid('vgpu-exporter')}").strip()
+    assert user == "vgpu-exporter", user
+    print(root.run("systemd-analyze", "security", "--no-pager", f"--threshold={EXPORTER_EXPOSURE_MAX}", "vgpu-exporter.service")
+          .strip().splitlines()[-1].lstrip("→ "))
+    step("it is a user of its own, and little exposed")
+    root.write("etc/systemd/system/vgpu-exporter.socket.d/listen.conf", f"[Socket]\nListenStream=\nListenStream={SOCKET}\n")
+    configuration = root.path("etc/default/vgpu-exporter")
+    options = "--processes --names dcgm --token-file /var/lib/vgpu-exporter/token"
+    configuration.write_text(configuration.read_text().replace('OPTIONS=""', f'OPTIONS="{options}"'))
+    root.run("systemctl", "daemon-reload")
+    root.run("systemctl", "stop", "vgpu-exporter.service", "vgpu-exporter.socket")
+    root.run("systemctl", "start", "vgpu-exporter.socket")
+    root.wait_scrape(SOCKET, "openvgpu_up 1")
+    assert "DCGM_FI_DEV_FB_FREE" in root.scrape(SOCKET)
+    assert root.run("stat", "-c", "%U %a", "/var/lib/vgpu-exporter/token") == "vgpu-exporter 600\n"
+    step("it starts when somebody connects to its unix socket, with the options of its configuration")
+
+
 def try_upgrade(root, packages):
     root.run("vgpu", "create", "train", "--fb", "256M")
     root.run("vgpu", "create", "asleep", "--fb", "256M")
     train, asleep = root.guest("train"), root.guest("asleep")
     root.run("vgpu", "suspend", "asleep")
-    before = root.manager()
+    before, exporter = root.manager(), root.main_pid("vgpu-exporter")
     root.install(packages)
     assert root.manager() != before, "vgpud was not restarted"
+    root.wait_scrape(SOCKET, "openvgpu_up 1")
+    assert root.main_pid("vgpu-exporter") != exporter, "vgpu-exporter was not restarted"
+    metrics = root.scrape(SOCKET)
+    assert "openvgpu_process_memory_used_bytes{" in metrics and "DCGM_FI_DEV_FB_FREE" in metrics, metrics
+    step("upgraded: the exporter is another, with its user's configuration")
     root.wait_manager()
     train.wait_steps()
     step("upgraded: vgpud is another, the program of a vGPU runs on")
@@ -214,13 +270,17 @@ def try_removal(root, train, asleep):
     said = root.run("apt-get", "remove", "-y", "-q", "openvgpu")
     assert re.search(r"programs run in vGPUs.*: asleep train$", said, re.M), said
     train.wait_steps()
-    step("removed: a program that still runs keeps its GPU")
+    root.wait_scrape(SOCKET, "openvgpu_up 0")
+    root.run("apt-get", "remove", "-y", "-q", "openvgpu-exporter")
+    assert root.ask("systemctl", "is-active", "vgpu-exporter.socket").stdout.strip() != "active"
+    assert root.path("etc/default/vgpu-exporter").exists()
+    step("removed: the exporter missed vgpud, and is gone; a program that still runs keeps its GPU")
     for guest in (train, asleep):
         os.kill(find_child(guest.pid), signal.SIGTERM)  # of nsenter
         assert guest.join() == 0 and guest.lines[-1].endswith(" ok"), guest.context()
     step("both programs have all that they had, word for word")
     assert root.path("var/lib/openvgpu").exists() and root.path("etc/openvgpu/vgpud.conf").exists()
-    root.run("apt-get", "purge", "-y", "-q", "openvgpu", "libopenvgpu0", "libopenvgpu-dev", "openvgpu-nvml",
+    root.run("apt-get", "purge", "-y", "-q", "openvgpu", "openvgpu-exporter", "libopenvgpu0", "libopenvgpu-dev", "openvgpu-nvml",
              "openvgpu-slurm", "python3-openvgpu")
     assert not root.left(), root.left()
     assert root.path("etc/openvgpu/vgpud.conf.d/simulate.conf").exists()
@@ -237,6 +297,7 @@ def try_packages(packages, root, former):
     root.run("python3", "-c", "import openvgpu")
     step("installed: vgpud answers")
     try_unit(root)
+    try_exporter(root)
     try_removal(root, *try_upgrade(root, packages))
 
 

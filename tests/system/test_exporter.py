@@ -610,6 +610,67 @@ class Crowds(case.Case):
             self.assertEqual(answer.get("openvgpu_up"), len(answer.labels("openvgpu_vgpu_info")))
 
 
+class Words(unittest.TestCase):
+    """What it says, to who starts it, of what is wrong; without a vgpud."""
+
+    def refuse(self, *options):
+        done = subprocess.run([EXPORTER, *options], text=True, capture_output=True, timeout=PATIENCE)
+        self.assertEqual(done.stdout, "")
+        return done.returncode, done.stderr
+
+    def test_values_that_it_does_not_take(self):
+        for options, words in (
+                (["--listen", "gpu01:9477"], "cannot listen on gpu01:9477: it is neither ADDRESS:PORT, with numbers"),
+                (["--listen", "127.0.0.1:65536"], "cannot listen on 127.0.0.1:65536: it is neither"),
+                (["--listen", "unix:relative"], "cannot listen on unix:relative: it is neither"),
+                (["--listen", "unix:/" + "x" * 200], "its path is too long"),
+                (["--listen"], "requires an argument"),
+                (["--host", ""], "--host takes a name without a port, .*, not nothing"),
+                (["--host", "gpu01:9477"], "--host takes a name without a port, .*, not gpu01:9477"),
+                (["--host", "a"] * 8, "too many --host, at a"),
+                (["--updates", "0"], "a number from 1 to 10, not 0"), (["--updates", "4x"], "not 4x"),
+                (["--updates", "-1"], "not -1"), (["--updates", "99999999999999999999"], "not 9{20}"),
+                (["--names", "nvml"], "--names takes dcgm and hami, not nvml"), (["--names", ""], "not nothing"),
+                (["--tls-key", "/nowhere"], "go together"), (["--tls-certificate", "/nowhere"], "go together"),
+                (["--foo"], "unrecognized option '--foo'"), (["word"], "takes no words: word")):
+            code, said = self.refuse(*options)
+            self.assertEqual(code, 2, (options, said))
+            self.assertRegex(said, words)
+
+    def test_what_the_machine_does_not_have(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            where = "127.0.0.1:%d" % taken.getsockname()[1]
+            self.assertEqual(self.refuse("--listen", where), (
+                1, f"vgpu-exporter: cannot listen on {where}: another program has this port, maybe another vgpu-exporter; "
+                "stop that, or choose another port with --listen ADDRESS:PORT\n"))
+        self.assertRegex(self.refuse("--listen", "192.0.2.1:1")[1], "does not have that address; 'ip address'")
+        for options, words in ((("--token-file", "/nowhere/token"), "/nowhere/token: No such file"),
+                               (("--token-file", "/"), "/: has no token"),
+                               (("--tls-certificate", "/nowhere", "--tls-key", "/nowhere"), "/nowhere: No such file"),
+                               (("--tls-certificate", "/", "--tls-key", "/"), "/: has no certificate in PEM")):
+            code, said = self.refuse(*options)
+            self.assertEqual(code, 1, said)
+            self.assertRegex(said, words)
+
+    def start(self, *options):
+        with subprocess.Popen([EXPORTER, *options], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as exporter:
+            lines = [exporter.stdout.readline() for _ in range(2)]
+            exporter.terminate()
+            said = exporter.communicate(timeout=PATIENCE)[1]
+        self.assertEqual(exporter.returncode, 0)
+        return "".join(lines), said
+
+    def test_where_it_serves(self):
+        said, warned = self.start("--listen", "127.0.0.1:0")
+        self.assertRegex(said, r"^serving (http://127\.0\.0\.1:\d+)/metrics\nthe page is at \1/\n$")
+        self.assertEqual(warned, "")
+        said, warned = self.start("--listen", "0.0.0.0:0")
+        self.assertRegex(warned, "other machines may reach this address, and nothing is encrypted")
+        with tempfile.TemporaryDirectory(prefix="vg-") as folder:
+            said, warned = self.start("--listen", f"unix:{folder}/s")
+            self.assertEqual((said, warned), (f"serving unix:{folder}/s\nmetrics are at /metrics, the page at /\n", ""))
+
+
 class OfAScenario(unittest.TestCase):
     """Devices to which something happens."""
 
