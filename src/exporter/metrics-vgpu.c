@@ -25,13 +25,50 @@ static const char *find_device_uuid(const struct vgpu_usage_snapshot *snapshot, 
         return "";
 }
 
+#define DEVICES_MAX 1024 /* letters: there is room for 16 UUIDs and commas */
+
+static void append(char *to, const char *text)
+{
+        size_t n = strlen(to);
+
+        (void)snprintf(to + n, DEVICES_MAX - n, "%s%s", n > 0 ? "," : "", text);
+}
+
+/* Of several devices "0,1": a sum over both is of neither. */
+static void add_devices(struct labels *labels, const struct vgpu_usage_instance *instance)
+{
+        char devices[DEVICES_MAX] = "", index[16];
+
+        if (instance->n_parts < 2) {
+                labels_add_number(labels, "device", instance->device);
+                return;
+        }
+        for (size_t i = 0; i < instance->n_parts; i++) {
+                (void)snprintf(index, sizeof(index), "%u", instance->parts[i]->device);
+                append(devices, index);
+        }
+        labels_add(labels, "device", devices);
+}
+
+static void add_device_uuids(struct labels *labels, const struct vgpu_usage_snapshot *snapshot,
+                             const struct vgpu_usage_instance *instance)
+{
+        char uuids[DEVICES_MAX] = "";
+
+        if (instance->n_parts < 2)
+                append(uuids, find_device_uuid(snapshot, instance->device));
+        for (size_t i = 0; instance->n_parts > 1 && i < instance->n_parts; i++)
+                append(uuids, find_device_uuid(snapshot, instance->parts[i]->device));
+        labels_add(labels, "device_uuid", uuids);
+}
+
 static void make_labels(struct vgpu_labels *labels, const struct vgpu_usage_instance *instance)
 {
         labels_add(&labels->lasting, "vgpu", instance->name);
         labels_add(&labels->lasting, "uuid", instance->uuid);
         labels_add_number(&labels->lasting, "tenant", instance->owner);
         labels_copy(&labels->now, &labels->lasting);
-        labels_add_number(&labels->now, "device", instance->device);
+        add_devices(&labels->now, instance);
 }
 
 /* Of Slurm's plugin, which calls its vGPUs job-JOB-STEP: docs/slurm.md. */
@@ -68,8 +105,7 @@ static void write_vgpu_facts(struct text *text, const struct vgpus *vgpus)
                 struct labels labels;
 
                 labels_copy(&labels, &vgpus->labels[i].now);
-                labels_add(&labels, "device_uuid",
-                           find_device_uuid(snapshot, snapshot->instances[i]->device));
+                add_device_uuids(&labels, snapshot, snapshot->instances[i]);
                 add_known(&labels, "container", snapshot->instances[i]->container);
                 add_known(&labels, "swap_class", snapshot->instances[i]->swap_class);
                 add_job(&labels, snapshot->instances[i]->name);
@@ -142,17 +178,39 @@ static bool has_parts(const struct vgpu_usage_snapshot *snapshot)
 }
 
 typedef void (*part_fn)(struct text *text, const struct labels *labels,
+                        const struct vgpu_usage_instance *instance,
                         const struct vgpu_usage_part *part);
 
+/* They are all of the same size. */
+static void write_part_quota(struct text *text, const struct labels *labels,
+                             const struct vgpu_usage_instance *instance,
+                             const struct vgpu_usage_part *part)
+{
+        (void)part;
+        text_sample_integer(text, labels, instance->frame_buffer / instance->n_parts);
+}
+
+static void write_part_percents(struct text *text, const struct labels *labels,
+                                const struct vgpu_usage_instance *instance,
+                                const struct vgpu_usage_part *part)
+{
+        (void)instance;
+        metrics_write_percents(text, labels, part->percents);
+}
+
 static void write_part_memory(struct text *text, const struct labels *labels,
+                              const struct vgpu_usage_instance *instance,
                               const struct vgpu_usage_part *part)
 {
+        (void)instance;
         text_sample_integer(text, labels, part->frame_buffer_used);
 }
 
 static void write_part_time(struct text *text, const struct labels *labels,
+                            const struct vgpu_usage_instance *instance,
                             const struct vgpu_usage_part *part)
 {
+        (void)instance;
         text_sample(text, labels, part->gpu_seconds_total);
 }
 
@@ -166,7 +224,7 @@ static void write_each_part(struct text *text, const struct vgpus *vgpus, part_f
 
                         labels_copy(&labels, &vgpus->labels[i].lasting);
                         labels_add_number(&labels, "device", instance->parts[k]->device);
-                        write(text, &labels, instance->parts[k]);
+                        write(text, &labels, instance, instance->parts[k]);
                 }
         }
 }
@@ -175,9 +233,15 @@ static void write_parts(struct text *text, const struct vgpus *vgpus)
 {
         if (!has_parts(vgpus->snapshot))
                 return;
+        text_family(text, "openvgpu_vgpu_part_memory_quota_bytes", TEXT_GAUGE, "bytes",
+                    "Frame buffer that the programs of a vGPU may hold on one of its devices.");
+        write_each_part(text, vgpus, write_part_quota);
         text_family(text, "openvgpu_vgpu_part_memory_used_bytes", TEXT_GAUGE, "bytes",
                     "Frame buffer that the programs of a vGPU hold on one of its devices.");
         write_each_part(text, vgpus, write_part_memory);
+        text_family(text, "openvgpu_vgpu_part_utilization_ratio", TEXT_GAUGE, "ratio",
+                    "Part of the last period in which an engine of the device was busy with it.");
+        write_each_part(text, vgpus, write_part_percents);
         text_family(text, "openvgpu_vgpu_part_gpu_seconds", TEXT_COUNTER, "seconds",
                     "GPU time of the programs of a vGPU on one of its devices since vgpud began.");
         write_each_part(text, vgpus, write_part_time);

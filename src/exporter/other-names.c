@@ -23,12 +23,42 @@ static void write_identity(struct labels *labels, const struct metrics_input *in
         labels_add(labels, "Hostname", input->hostname);
 }
 
+/* A vGPU on one of its devices: the same samples for those of one device and of several. */
+struct share {
+        const struct vgpu_usage_percents *percents;
+        uint32_t device;
+        size_t number; /* of the device among those of the vGPU */
+        uint64_t quota, used;
+};
+
+static size_t count_shares(const struct vgpu_usage_instance *instance)
+{
+        return instance->n_parts > 1 ? instance->n_parts : 1;
+}
+
+static struct share get_share(const struct vgpu_usage_instance *instance, size_t number)
+{
+        const struct vgpu_usage_part *part;
+
+        if (instance->n_parts < 2)
+                return (struct share){ .percents = instance->percents,
+                                       .device = instance->device,
+                                       .quota = instance->frame_buffer,
+                                       .used = instance->frame_buffer_used };
+        part = instance->parts[number];
+        return (struct share){ .percents = part->percents,
+                               .device = part->device,
+                               .number = number,
+                               .quota = instance->frame_buffer / instance->n_parts,
+                               .used = part->frame_buffer_used };
+}
+
 /* A fact of DCGM's: of a device and its sensors, of which it may be unknown; and of a vGPU. */
 struct fact {
         const char *name, *help;
         bool (*of_device)(const struct vgpu_usage_device *device,
                           const struct vgpu_device_sensors *sensors, uint64_t *ret_value);
-        uint64_t (*of_vgpu)(const struct vgpu_usage_instance *instance); /* or NULL */
+        uint64_t (*of_vgpu)(const struct share *share); /* or NULL */
 };
 
 static bool has_number(uint32_t number, uint64_t *ret_value)
@@ -103,36 +133,34 @@ static bool get_fb_free(const struct vgpu_usage_device *device,
         return true;
 }
 
-static uint64_t get_vgpu_gpu(const struct vgpu_usage_instance *instance)
+static uint64_t get_vgpu_gpu(const struct share *share)
 {
-        return instance->percents->gpu;
+        return share->percents->gpu;
 }
 
-static uint64_t get_vgpu_memory(const struct vgpu_usage_instance *instance)
+static uint64_t get_vgpu_memory(const struct share *share)
 {
-        return instance->percents->memory;
+        return share->percents->memory;
 }
 
-static uint64_t get_vgpu_encoder(const struct vgpu_usage_instance *instance)
+static uint64_t get_vgpu_encoder(const struct share *share)
 {
-        return instance->percents->encoder;
+        return share->percents->encoder;
 }
 
-static uint64_t get_vgpu_decoder(const struct vgpu_usage_instance *instance)
+static uint64_t get_vgpu_decoder(const struct share *share)
 {
-        return instance->percents->decoder;
+        return share->percents->decoder;
 }
 
-static uint64_t get_vgpu_used(const struct vgpu_usage_instance *instance)
+static uint64_t get_vgpu_used(const struct share *share)
 {
-        return instance->frame_buffer_used / MIB;
+        return share->used / MIB;
 }
 
-static uint64_t get_vgpu_free(const struct vgpu_usage_instance *instance)
+static uint64_t get_vgpu_free(const struct share *share)
 {
-        return instance->frame_buffer_used < instance->frame_buffer
-                       ? (instance->frame_buffer - instance->frame_buffer_used) / MIB
-                       : 0;
+        return share->used < share->quota ? (share->quota - share->used) / MIB : 0;
 }
 
 static const struct fact facts[] = {
@@ -176,22 +204,27 @@ static const struct vgpu_usage_device *find_device(const struct vgpu_usage_snaps
         return NULL;
 }
 
-static void write_fact_of_vgpus(struct text *text, const struct metrics_input *input,
-                                const struct fact *fact)
+static void write_fact_of_vgpu(struct text *text, const struct metrics_input *input,
+                               const struct fact *fact, const struct vgpu_usage_instance *instance)
 {
-        const struct vgpu_usage_snapshot *snapshot = input->snapshot;
-
-        for (size_t i = 0; fact->of_vgpu && i < snapshot->n_instances; i++) {
-                const struct vgpu_usage_instance *instance = snapshot->instances[i];
-                const struct vgpu_usage_device *device = find_device(snapshot, instance->device);
+        for (size_t i = 0; i < count_shares(instance); i++) {
+                const struct share share = get_share(instance, i);
+                const struct vgpu_usage_device *device = find_device(input->snapshot, share.device);
                 struct labels labels = { .size = 0 };
 
                 if (!device)
                         continue;
                 write_identity(&labels, input, device);
                 labels_add(&labels, "vgpu", instance->name);
-                text_sample_integer(text, &labels, fact->of_vgpu(instance));
+                text_sample_integer(text, &labels, fact->of_vgpu(&share));
         }
+}
+
+static void write_fact_of_vgpus(struct text *text, const struct metrics_input *input,
+                                const struct fact *fact)
+{
+        for (size_t i = 0; fact->of_vgpu && i < input->snapshot->n_instances; i++)
+                write_fact_of_vgpu(text, input, fact, input->snapshot->instances[i]);
 }
 
 /* DCGM's has no number of errors, only that of the last one; 0: none was seen. */
@@ -227,25 +260,30 @@ void metrics_write_dcgm(struct text *text, const struct metrics_input *input)
 
 /* HAMi's: its container is our vGPU; its "ratio" goes from 0 to 100. */
 
-static void write_hami_vgpus(struct text *text, const struct metrics_input *input, const char *name,
-                             const char *help,
-                             uint64_t (*get)(const struct vgpu_usage_instance *instance))
+static void write_hami_vgpu(struct text *text, const struct metrics_input *input,
+                            const struct vgpu_usage_instance *instance,
+                            uint64_t (*get)(const struct share *share))
 {
-        const struct vgpu_usage_snapshot *snapshot = input->snapshot;
-
-        text_family(text, name, TEXT_GAUGE, NULL, help);
-        for (size_t i = 0; i < snapshot->n_instances; i++) {
-                const struct vgpu_usage_instance *instance = snapshot->instances[i];
-                const struct vgpu_usage_device *device = find_device(snapshot, instance->device);
+        for (size_t i = 0; i < count_shares(instance); i++) {
+                const struct share share = get_share(instance, i);
+                const struct vgpu_usage_device *device = find_device(input->snapshot, share.device);
                 struct labels labels = { .size = 0 };
 
                 labels_add(&labels, "namespace", "");
                 labels_add(&labels, "pod", instance->name);
                 labels_add(&labels, "container", instance->name);
-                labels_add(&labels, "vdevice_index", "0");
+                labels_add_number(&labels, "vdevice_index", share.number);
                 labels_add(&labels, "device_uuid", device ? device->uuid : "");
-                text_sample_integer(text, &labels, get(instance));
+                text_sample_integer(text, &labels, get(&share));
         }
+}
+
+static void write_hami_vgpus(struct text *text, const struct metrics_input *input, const char *name,
+                             const char *help, uint64_t (*get)(const struct share *share))
+{
+        text_family(text, name, TEXT_GAUGE, NULL, help);
+        for (size_t i = 0; i < input->snapshot->n_instances; i++)
+                write_hami_vgpu(text, input, input->snapshot->instances[i], get);
 }
 
 static void write_hami_devices(struct text *text, const struct metrics_input *input,
@@ -266,14 +304,14 @@ static void write_hami_devices(struct text *text, const struct metrics_input *in
         }
 }
 
-static uint64_t get_quota_bytes(const struct vgpu_usage_instance *instance)
+static uint64_t get_quota_bytes(const struct share *share)
 {
-        return instance->frame_buffer;
+        return share->quota;
 }
 
-static uint64_t get_used_bytes(const struct vgpu_usage_instance *instance)
+static uint64_t get_used_bytes(const struct share *share)
 {
-        return instance->frame_buffer_used;
+        return share->used;
 }
 
 static uint64_t get_device_used_bytes(const struct vgpu_usage_device *device)

@@ -261,23 +261,68 @@ static void test_everything_in_base_units(void **state)
         free(text);
 }
 
+static const struct vgpu_usage_percents no_percents = { .gpu = 0 };
+
+#define DCGM_OF(index, rest)                                             \
+        "{gpu=\"" index "\",UUID=\"GPU-" rest "\",device=\"nvidia" index \
+        "\",modelName=\"NVIDIA H200\","                                  \
+        "Hostname=\"h\",vgpu=\"train\"}"
+#define HAMI_OF(number, uuid)                                                       \
+        "{namespace=\"\",pod=\"train\",container=\"train\",vdevice_index=\"" number \
+        "\",device_uuid=\"" uuid "\"}"
+
+/* No sum of both is told of one of them. */
+static const char *const part_lines[] = {
+        "openvgpu_vgpu_memory_quota_bytes{" LASTS ",device=\"0,3\"} 42949672960",
+        "openvgpu_vgpu_part_memory_quota_bytes{" LASTS ",device=\"0\"} 21474836480",
+        "openvgpu_vgpu_part_memory_used_bytes{" LASTS ",device=\"0\"} 5242880",
+        "openvgpu_vgpu_part_memory_used_bytes{" LASTS ",device=\"3\"} 6291456",
+        "openvgpu_vgpu_part_utilization_ratio{" LASTS ",device=\"0\",engine=\"gpu\"} 0.74",
+        "openvgpu_vgpu_part_utilization_ratio{" LASTS ",device=\"3\",engine=\"gpu\"} 0",
+        "openvgpu_vgpu_part_gpu_seconds_total{" LASTS ",device=\"3\"} 2.5",
+        "DCGM_FI_DEV_FB_USED" DCGM_OF("0", "1") " 5",
+        "DCGM_FI_DEV_FB_USED" DCGM_OF("3", "3") " 6",
+        "DCGM_FI_DEV_FB_FREE" DCGM_OF("3", "3") " 20474",
+        "DCGM_FI_DEV_GPU_UTIL" DCGM_OF("0", "1") " 74",
+        "DCGM_FI_DEV_GPU_UTIL" DCGM_OF("3", "3") " 0",
+        "hami_vgpu_memory_used_bytes" HAMI_OF("0", "GPU-1") " 5242880",
+        "hami_vgpu_memory_used_bytes" HAMI_OF("1", "GPU-3") " 6291456",
+        "hami_vgpu_memory_limit_bytes" HAMI_OF("1", "GPU-3") " 21474836480",
+        "hami_container_device_utilization_ratio" HAMI_OF("0", "GPU-1") " 74",
+};
+
 static void test_each_of_several_devices(void **state)
 {
         const struct vgpu_usage_part of_part[] = {
-                { .device = 0, .frame_buffer_used = 5, .gpu_seconds_total = 1.5 },
-                { .device = 3, .frame_buffer_used = 6, .gpu_seconds_total = 2.5 },
+                { .device = 0,
+                  .frame_buffer_used = 5 << 20,
+                  .gpu_seconds_total = 1.5,
+                  .percents = &percents },
+                { .device = 3,
+                  .frame_buffer_used = 6 << 20,
+                  .gpu_seconds_total = 2.5,
+                  .percents = &no_percents },
         };
+        const struct vgpu_usage_device other = { .index = 3,
+                                                 .uuid = "GPU-3",
+                                                 .name = "NVIDIA H200",
+                                                 .source = "turns",
+                                                 .turns_mode = "off",
+                                                 .percents = &percents };
+        const struct vgpu_usage_device *const both[] = { &device, &other };
         const struct vgpu_usage_part *const parts[] = { &of_part[0], &of_part[1] };
         struct vgpu_usage_instance several = *snapshot.instances[0];
         const struct vgpu_usage_instance *const one[] = { &several };
         struct vgpu_usage_snapshot all = snapshot;
         const struct metrics_input input = { .snapshot = &all, .hostname = "h" };
-        const struct metrics_options none = { 0 };
+        const struct metrics_options none = { .has_dcgm = true, .has_hami = true };
         char *text;
         (void)state;
 
         all.n_instances = 1;
         all.instances = one;
+        all.n_devices = 2;
+        all.devices = both;
         several.n_parts = 1;
         several.parts = parts;
         text = write_out(&input, &none);
@@ -285,9 +330,8 @@ static void test_each_of_several_devices(void **state)
         free(text);
         several.n_parts = 2;
         text = write_out(&input, &none);
-        expect_line(text, "openvgpu_vgpu_part_memory_used_bytes{" LASTS ",device=\"0\"} 5");
-        expect_line(text, "openvgpu_vgpu_part_memory_used_bytes{" LASTS ",device=\"3\"} 6");
-        expect_line(text, "openvgpu_vgpu_part_gpu_seconds_total{" LASTS ",device=\"3\"} 2.5");
+        for (size_t i = 0; i < sizeof(part_lines) / sizeof(part_lines[0]); i++)
+                expect_line(text, part_lines[i]);
         free(text);
 }
 

@@ -21,6 +21,7 @@ import urllib.parse
 import urllib.request
 
 import case
+import several
 import stage
 from exporter import EXPORTER, Exporter, Metrics
 from host import Host
@@ -301,6 +302,36 @@ def dashboard_expressions():
     for panel in json.loads((SHARE / "openvgpu-grafana.json").read_text())["panels"]:
         for target in panel.get("targets", []):
             yield target["expr"].replace("$instance", ".*").replace("$vgpu", ".*").replace("$__rate_interval", "1m")
+
+
+class SeveralDevices(several.Case):
+    """A vGPU of several devices, in each family."""
+
+    def test_each_device_has_its_own(self):
+        self.make("job", "0,2")
+        guest = self.guest("job")
+        for line in ("hold 0 6M", "hold 1 10M"):
+            self.assertEqual(self.tell(guest, line), "held")
+        exporter = Exporter(self.host, "--names", "dcgm,hami")
+        self.addCleanup(exporter.close)
+        metrics = until(lambda: [found for found in [exporter.scrape()]
+                                 if found.get("openvgpu_vgpu_memory_used_bytes", vgpu="job") == 16 << 20],
+                        "both parts to be told")[0]
+        uuids = [self.host.device(index)["uuid"] for index in (0, 2)]
+        self.assertEqual(metrics.get("openvgpu_vgpu_info", vgpu="job", device="0,2", device_uuid=",".join(uuids)), 1)
+        for number, (device, uuid, used) in enumerate(zip("02", uuids, (6, 10))):
+            part = {"vgpu": "job", "device": device}
+            self.assertEqual(metrics.get("openvgpu_vgpu_part_memory_quota_bytes", **part), 64 << 20)
+            self.assertEqual(metrics.get("openvgpu_vgpu_part_memory_used_bytes", **part), used << 20)
+            self.assertEqual(metrics.get("openvgpu_device_memory_used_bytes", device=device), used << 20)
+            self.assertEqual(metrics.get("openvgpu_vgpu_part_gpu_seconds_total", **part), 0)
+            self.assertEqual(metrics.get("openvgpu_vgpu_part_utilization_ratio", **part, engine="gpu"), 0)
+            self.assertEqual(metrics.get("DCGM_FI_DEV_FB_USED", vgpu="job", gpu=device), used)
+            self.assertEqual(metrics.get("DCGM_FI_DEV_FB_FREE", vgpu="job", gpu=device), 64 - used)
+            self.assertEqual(metrics.get("hami_vgpu_memory_used_bytes", pod="job", vdevice_index=str(number),
+                                         device_uuid=uuid), used << 20)
+        self.assertEqual(len(metrics.labels("hami_vgpu_memory_limit_bytes")), 2)
+        self.end(guest)
 
 
 class Files(unittest.TestCase):
