@@ -12,6 +12,7 @@
  * done for those who have it; afterwards the server answers others, and all places are free.
  */
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -60,15 +61,6 @@ void __wrap_reply_make(struct reply *ret_reply, const struct question *question)
         *ret_reply = (struct reply){ .status = 200,
                                      .is_csv = question->is_csv,
                                      .text = strdup(question->is_csv ? "tenant\r\n" : "{}") };
-}
-
-static void prepare(void)
-{
-        static const struct metrics_options options = { .has_processes = true };
-
-        (void)setenv("OPENVGPU_RUN", "/nowhere", 1);
-        assert(token_parse(&token, TOKEN));
-        assert(scrape_new(&scrape, &options) == 0);
 }
 
 static void start(void)
@@ -227,6 +219,19 @@ static void ask_for_metrics(void)
         assert(strncmp(answer, "HTTP/1.1 200 ", 13) == 0 && strstr(answer, "\nopenvgpu_up 0\n"));
 }
 
+/* The first scrape starts a thread that stays. */
+static void prepare(void)
+{
+        static const struct metrics_options options = { .has_processes = true };
+
+        (void)setenv("OPENVGPU_RUN", "/nowhere", 1);
+        assert(token_parse(&token, TOKEN));
+        assert(scrape_new(&scrape, &options) == 0);
+        start();
+        ask_for_metrics();
+        server = server_free(server);
+}
+
 /* A page that is gone is noticed when it is written to, so a stream may be there still. */
 static void check_that_all_have_left(void)
 {
@@ -259,6 +264,27 @@ static bool play(int *visitors, size_t *n, const uint8_t *data, size_t size)
         return true;
 }
 
+static unsigned int count_threads(void)
+{
+        DIR *folder = opendir("/proc/self/task");
+        unsigned int n = 0;
+
+        assert(folder);
+        while (readdir(folder))
+                n++;
+        closedir(folder);
+        return n;
+}
+
+/* What was asked for may take longer than the server lives: it must not be taken for the next one's. */
+static void wait_for_threads(unsigned int n)
+{
+        for (int i = 0; count_threads() > n; i++) {
+                assert(i < PATIENCE_MS);
+                (void)usleep(i < 100 ? 10 : 1000);
+        }
+}
+
 /* Also where it is sent in pieces. */
 static bool has_token(const uint8_t *data, size_t size)
 {
@@ -276,10 +302,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         int visitors[VISITORS_MAX];
         bool is_serving, has_stream = false;
+        unsigned int n_threads;
         size_t n = 0;
 
         if (!scrape)
                 prepare();
+        n_threads = count_threads();
         n_with_token = 0;
         start();
         visitors[n++] = visit();
@@ -292,7 +320,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 has_stream |= leave(visitors[i], is_serving);
         if (is_serving && !has_stream)
                 check_that_all_have_left();
-        assert(n_with_token == 0 || has_token(data, size));
         server = server_free(server);
+        wait_for_threads(n_threads);
+        assert(n_with_token == 0 || has_token(data, size));
         return 0;
 }

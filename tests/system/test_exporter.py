@@ -709,7 +709,9 @@ class OfAScenario(unittest.TestCase):
         document = {"openvgpu_scenario": 1, "devices": [
             {"board": "H200", "events": [{"at": 0, "kind": "XID", "data": 79, "every": 0.5},
                                          {"at": 0, "kind": "clock", "every": 0.5}]},
-            {"board": "H200"}]}
+            {"board": "H200", "ecc": True, "sensors": {
+                "temperature": 55, "power": 412500, "power_limit": 700000, "clock_sm": 1980, "clock_memory": 3201,
+                "ecc_corrected_volatile": 17, "ecc_uncorrected_volatile": 1}}]}
         directory = tempfile.TemporaryDirectory(prefix="vg-")
         self.addCleanup(directory.cleanup)
         path = pathlib.Path(directory.name, "events.json")
@@ -718,6 +720,23 @@ class OfAScenario(unittest.TestCase):
         self.host.options = ["--scenario", str(path)]
         self.host.start()
         self.addCleanup(self.host.close, expect_clean=False)
+
+    def test_sensors_are_told(self):
+        exporter = Exporter(self.host, "--names", "dcgm")
+        self.addCleanup(exporter.close)
+        metrics = until(lambda: [found for found in [exporter.scrape()]
+                                 if found.get("openvgpu_device_temperature_celsius", device="1")], "sensors")[0]
+
+        def get(fact, **labels):
+            return metrics.get(f"openvgpu_device_{fact}", device="1", **labels)
+        self.assertEqual((get("temperature_celsius"), get("power_watts"), get("power_limit_watts")), (55, 412.5, 700))
+        self.assertEqual((get("clock_hertz", clock="sm"), get("clock_hertz", clock="memory")), (1.98e9, 3.201e9))
+        self.assertEqual((get("ecc_errors_total", kind="corrected"), get("ecc_errors_total", kind="uncorrected")), (17, 1))
+        self.assertGreater(get("energy_joules_total"), 0)
+        for fact, value in (("GPU_TEMP", 55), ("POWER_USAGE", 412), ("SM_CLOCK", 1980), ("MEM_CLOCK", 3201)):
+            self.assertEqual(metrics.get(f"DCGM_FI_DEV_{fact}", gpu="1"), value)
+        self.assertEqual(metrics.labels("openvgpu_device_temperature_celsius"), [
+            {"device": "1", "device_uuid": self.host.device(1)["uuid"]}], "what a device does not tell is missing")
 
     def test_xid_errors_are_counted(self):
         exporter = Exporter(self.host, "--names", "dcgm")
