@@ -13,6 +13,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -52,7 +53,6 @@ connection.settimeout(60)
 connection.sendall(b"GET /metrics HTTP/1.0\\r\\n\\r\\n")
 print(connection.makefile("rb").read().decode())
 """
-LOOPBACK = "127.0.0.1:9477"
 SOCKET = "/run/vgpu-exporter.sock"
 
 # Made by the package or by vgpud; none of it is to be there after a purge.
@@ -61,6 +61,12 @@ OURS = ("/usr/bin/vgpu*", "/usr/lib/openvgpu", "/usr/lib/x86_64-linux-gnu/libope
         "/etc/openvgpu/vgpud.conf",
         "/etc/systemd/system/*/vgpud*", "/etc/systemd/system/*/vgpu-exporter*",
         "/etc/default/vgpu-exporter", "/usr/lib/python3/dist-packages/openvgpu*")
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
 
 
 class Root:
@@ -76,6 +82,9 @@ class Root:
             print(f"skipped: no root of {suite} can be made here:\n{done.stderr}", flush=True)
             sys.exit(77)
         self.write("etc/openvgpu/vgpud.conf.d/simulate.conf", "simulate = 2xH200:1G\npool-limit = 512M\n")
+        # Roots share the machine's network, and there may be two at once.
+        self.loopback = f"127.0.0.1:{free_port()}"
+        self.listen("10-port", self.loopback)
         shutil.copy2(guest, self.path("usr/local/bin"))
         self.boot()
 
@@ -151,6 +160,9 @@ class Root:
     def main_pid(self, unit):
         return int(self.run("systemctl", "show", "--property=MainPID", "--value", unit))
 
+    def listen(self, name, where):
+        self.write(f"etc/systemd/system/vgpu-exporter.socket.d/{name}.conf", f"[Socket]\nListenStream=\nListenStream={where}\n")
+
     def scrape(self, where):
         return self.run("python3", "-c", SCRAPE, where)
 
@@ -216,14 +228,14 @@ def try_unit(root):
 
 
 def try_exporter(root):
-    root.wait_scrape(LOOPBACK, "openvgpu_up 1")
+    root.wait_scrape(root.loopback, "openvgpu_up 1")
     step("a scrape of the exporter is answered on loopback")
     user = root.run("stat", "-c", "%U", f"/proc/{root.main_pid('vgpu-exporter')}").strip()
     assert user == "vgpu-exporter", user
     print(root.run("systemd-analyze", "security", "--no-pager", f"--threshold={EXPORTER_EXPOSURE_MAX}", "vgpu-exporter.service")
           .strip().splitlines()[-1].lstrip("→ "))
     step("it is a user of its own, and little exposed")
-    root.write("etc/systemd/system/vgpu-exporter.socket.d/listen.conf", f"[Socket]\nListenStream=\nListenStream={SOCKET}\n")
+    root.listen("20-socket", SOCKET)
     configuration = root.path("etc/default/vgpu-exporter")
     options = "--processes --names dcgm --token-file /var/lib/vgpu-exporter/token"
     configuration.write_text(configuration.read_text().replace('OPTIONS=""', f'OPTIONS="{options}"'))
