@@ -87,7 +87,7 @@ static bool take(const struct box *box, struct piece *ret_piece)
         int fds[PACKET_FDS_MAX];
         size_t size, n_fds;
 
-        if (packet_receive(box->out.fd, message, &size, fds, &n_fds) < 0)
+        if (packet_receive_now(box->out.fd, message, &size, fds, &n_fds) < 0)
                 return false;
         if (size != sizeof(struct gate_piece) || n_fds != 1) {
                 packet_close_fds(fds, n_fds);

@@ -184,6 +184,26 @@ static void test_what_is_no_piece_is_not_believed(void **state)
         fd_close(fd);
 }
 
+/* The end to take out is one file for both, so each says for both whether that waits. */
+static void test_the_other_process_makes_nobody_wait(void **state)
+{
+        struct gate_box message = { .number = NUMBER, .role = GATE_BOX_MAKER };
+        int ends[2], theirs;
+
+        (void)state;
+        assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
+        theirs = dup(ends[0]);
+        assert_int_equal(box_open(&message, ends), 0);
+        assert_int_equal(fcntl(theirs, F_SETFL, 0), 0);
+        put(1);
+        (void)alarm(10); /* else it ends never */
+        box_remove(name_of(2));
+        box_empty();
+        box_close_all();
+        (void)alarm(0);
+        fd_close(theirs);
+}
+
 /* A program closes what it does not know, and gets the number for a file of its own. */
 static void test_the_programs_own_files_are_left_alone(void **state)
 {
@@ -235,6 +255,7 @@ int main(void)
                 cmocka_unit_test(test_the_oldest_make_room),
                 cmocka_unit_test(test_what_is_freed_is_taken_out_and_the_rest_stays),
                 cmocka_unit_test(test_what_is_no_piece_is_not_believed),
+                cmocka_unit_test(test_the_other_process_makes_nobody_wait),
                 cmocka_unit_test(test_the_child_of_a_fork_has_none),
                 cmocka_unit_test(test_the_programs_own_files_are_left_alone),
         };
