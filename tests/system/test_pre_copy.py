@@ -3,6 +3,7 @@
 """A suspend that copies while the programs run: what is copied while they stand still is what they changed last."""
 import os
 import signal
+import time
 import unittest
 
 from harness import MIB, Host
@@ -172,6 +173,26 @@ class Memory(PreCopy):
         self.host.call("ResumeVgpu", name="train")
         until(lambda: guest.lines[-1] == "attempt", "the answer", context=guest.context)
         self.assertIn("got", guest.lines)
+
+    def test_another_vgpu_gets_what_it_was_promised(self):
+        """Who frees memory and wants as much again has it twice meanwhile: the others wait, too."""
+        guest = self.host.start_guest("train", "guest-hold", "100M")
+        guest.hold("device")
+        self.create("other", 64 * MIB)
+        other = self.host.start_guest("other", "guest-hold", "60M")
+        other.hold("device")
+        other.hold("nothing")
+        self.arm(SLICE)
+        client = self.send()
+        self.host.wait_paused(SLICE)
+        guest.hold("nothing")
+        guest.hold("device")
+        other.write("attempt")
+        time.sleep(.1)  # so that it is refused now, if it is
+        self.host.go_on(SLICE)
+        self.assertEqual(client.answer()["vgpu"]["state"], "suspended")
+        until(lambda: other.lines[-1] == "attempt", "the answer", context=other.context)
+        self.assertIn("got", other.lines)
 
 
 class Deaths(PreCopy):

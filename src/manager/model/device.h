@@ -41,6 +41,7 @@ struct device {
         bool has_context;         /* it has one, so free memory is known at once */
         bool asks_context;        /* it was asked to make one, ahead of need */
         struct guest *refreshing; /* operation/refresh.h; NULL: nobody is */
+        unsigned int n_ahead;     /* operation/ahead.h: vGPUs that are copied while they run */
         struct list errands;      /* what the pool waits for */
         struct room room;         /* who was promised its memory */
         struct {

@@ -82,8 +82,7 @@ struct instance {
         } course;
         sd_event_source *catch_up_timer; /* the last catch-up has failed: not again before */
         uint64_t catch_up_pause_us;
-        bool is_copied_ahead; /* operation/ahead.h: who finds its device full waits */
-        bool is_unsettled;    /* the store says something else of it, see backlog.h */
+        bool is_unsettled; /* the store says something else of it, see backlog.h */
         struct {
                 struct list link;
                 sd_event_source *timer; /* NULL: it lacks none */

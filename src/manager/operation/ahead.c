@@ -11,6 +11,7 @@
 #include "daemon/process.h"
 #include "manager/guests/guest-request.h"
 #include "manager/model/clean-copy.h"
+#include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
@@ -35,17 +36,32 @@
 
 /* The end. */
 
-static void let_wait(struct instance *instance, bool is_ahead)
+bool ahead_lets_wait(const struct device *device)
 {
-        instance->is_copied_ahead = is_ahead;
-        for (size_t i = 0; i < instance->n_parts; i++) {
-                struct page *page = &instance->part[i].page;
+        return device->n_ahead > 0 || promise_is_overcommitted(device);
+}
 
-                if (!is_ahead)
-                        page_answer(page, false);
-                page_write_waits(page,
-                                 is_ahead || promise_is_overcommitted(instance->part[i].device));
-        }
+/* On an overcommitted device the others are answered as ever. */
+static void let_part_wait(struct instance_part *part, bool is_own)
+{
+        bool waits = ahead_lets_wait(part->device);
+
+        if (is_own || !waits)
+                page_answer(&part->page, false);
+        page_write_waits(&part->page, waits);
+}
+
+/* All vGPUs of these devices: what one frees and the mover holds is room that another was promised. */
+static void let_wait(struct instance *of, bool is_ahead)
+{
+        struct instance *instance;
+
+        for (size_t i = 0; i < of->n_parts; i++)
+                of->part[i].device->n_ahead += is_ahead ? 1u : -1u;
+        list_for_each(instance, &of->manager->instances, link)
+                for (size_t i = 0; i < instance->n_parts; i++)
+                        if (instance_is_on(of, instance->part[i].device))
+                                let_part_wait(&instance->part[i], instance == of && !is_ahead);
 }
 
 static void end(struct operation *operation)
@@ -172,11 +188,24 @@ static void begin_round(struct guest *guest)
 
 /* Looking whether memory has been freed, and whether somebody wants it. */
 
-static bool is_asking(const struct instance *instance)
+/* On an overcommitted device others ask for the room of others, and wait for that. */
+static bool is_asking_for(const struct instance_part *part, const struct instance *of)
 {
-        for (size_t i = 0; i < instance->n_parts; i++)
-                if (page_is_asking(&instance->part[i].page))
+        return instance_is_on(of, part->device) && !promise_is_overcommitted(part->device) &&
+               page_is_asking(&part->page);
+}
+
+static bool is_any_asking(const struct instance *of)
+{
+        const struct instance *instance;
+
+        for (size_t i = 0; i < of->n_parts; i++)
+                if (page_is_asking(&of->part[i].page))
                         return true;
+        list_for_each(instance, &of->manager->instances, link)
+                for (size_t i = 0; i < instance->n_parts; i++)
+                        if (is_asking_for(&instance->part[i], of))
+                                return true;
         return false;
 }
 
@@ -193,7 +222,7 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
         struct operation *operation = userdata;
         struct guest *guest;
 
-        if (is_asking(operation->instance))
+        if (is_any_asking(operation->instance))
                 operation->ahead.must_stop = true;
         operation_for_each_guest(guest, operation) {
                 if (!guest->ahead.is_copying || guest->ahead.is_cut ||

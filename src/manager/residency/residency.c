@@ -17,6 +17,7 @@
 #include "manager/model/observer.h"
 #include "manager/model/promise.h"
 #include "manager/model/residency-view.h"
+#include "manager/operation/ahead.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation.h"
 #include "manager/residency/residency-internal.h"
@@ -184,18 +185,13 @@ static void note_hold(struct instance *instance)
                      instance->name, log_quote(quoted, hold));
 }
 
-static bool lets_wait(const struct instance *instance)
-{
-        return instance->is_copied_ahead || promise_is_overcommitted(instance_home(instance));
-}
-
 /* Does an allocation wait for room? And if none does any more, what was held for it is free. */
 static void look_at_asks(struct instance *instance, uint64_t now)
 {
         struct residency_instance *mine = &instance->residency;
         struct page_claim claim;
 
-        page_write_waits(&instance->part[0].page, lets_wait(instance));
+        page_write_waits(&instance->part[0].page, ahead_lets_wait(instance_home(instance)));
         if (!promise_is_overcommitted(instance_home(instance)))
                 return;
         if (page_is_asking(&instance->part[0].page)) {
@@ -387,7 +383,7 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
         if (event == GUEST_JOINED)
                 instance->residency.last_work_ns = now_ns();
         if (event == GUEST_JOINED || event == GUEST_RETURNED)
-                page_write_waits(&instance->part[0].page, lets_wait(instance));
+                page_write_waits(&instance->part[0].page, ahead_lets_wait(instance_home(instance)));
         if (event == GUEST_RETURNED && guest->state == GATE_STATE_OPEN)
                 guest->residency.is_wanting = false;
         if (event == GUEST_WANTS && !guest->is_waiting)
