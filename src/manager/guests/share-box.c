@@ -25,6 +25,9 @@
  */
 #define BOX_BYTES 4608
 
+/* So of those that one user's processes fill there are as many as eight of them need among themselves. */
+#define BOXES_OF_USER_MAX 56
+
 struct share_box {
         struct list of_user, of_maker; /* in user->boxes, maker->filled_boxes */
         struct guest *user, *maker;
@@ -64,6 +67,19 @@ static struct share_box *find(const struct guest *user, const struct guest *make
         return NULL;
 }
 
+static size_t count_filled_by(const struct manager *manager, uid_t user)
+{
+        const struct instance *instance;
+        const struct guest *guest;
+        size_t n = 0;
+
+        list_for_each(instance, &manager->instances, link)
+                list_for_each(guest, &instance->guests, link)
+                        if (guest->payer == user)
+                                n += list_count(&guest->filled_boxes);
+        return n;
+}
+
 /* Descriptors that its gate does not read are its user's to pay. */
 static bool may_have_one(const struct guest *guest, const struct list *boxes)
 {
@@ -101,7 +117,8 @@ void share_box_begin(struct guest *user, struct guest *maker)
         struct share_box *box;
 
         if (find(user, maker) || !may_have_one(user, &user->boxes) ||
-            !may_have_one(maker, &maker->filled_boxes))
+            !may_have_one(maker, &maker->filled_boxes) ||
+            count_filled_by(maker->instance->manager, maker->payer) >= BOXES_OF_USER_MAX)
                 return;
         box = calloc(1, sizeof(*box));
         if (!box)

@@ -9,6 +9,7 @@
 #include "base/test.h"
 #include "base/uuid-bytes.h"
 #include "manager/guests/gate-link.h"
+#include "manager/guests/share-box.h"
 #include "manager/guests/share.h"
 #include "manager/model/account.h"
 #include "manager/model/guest.h"
@@ -337,6 +338,33 @@ static void test_who_is_refused_is_too_old_or_reads_nothing_has_no_box(void **st
         assert_true(list_is_empty(&fixture->first.filled_boxes));
 }
 
+/* With as many descriptors under way as boxes of 16 processes hold, the kernel lets none of the user's send any. */
+static void test_the_boxes_of_a_user_leave_room_for_other_descriptors(void **state)
+{
+        struct fixture *fixture = *state;
+        struct guest many[16] = { 0 };
+
+        fixture->link.version = GATE_WIRE_BOXES;
+        for (uint32_t i = 0; i < 16; i++)
+                put_guest(fixture, &many[i], &fixture->here, 10 + i);
+        for (size_t i = 0; i < 64; i++)
+                share_box_begin(&many[i / 8], &many[8 + i % 8]);
+        assert_int_equal(role(fixture, GATE_BOX_MAKER), 56);
+        share_box_end(&many[0]);
+        share_box_begin(&many[7], &many[15]);
+        assert_int_equal(role(fixture, GATE_BOX_MAKER), 57);
+
+        many[0].payer = USER + 1; /* another user's are not counted with them */
+        share_box_begin(&many[1], &many[0]);
+        assert_int_equal(role(fixture, GATE_BOX_MAKER), 57); /* but who uses so many gets no more */
+        share_box_begin(&fixture->user, &many[0]);
+        assert_int_equal(role(fixture, GATE_BOX_MAKER), 58);
+        for (size_t i = 0; i < 16; i++) {
+                share_box_end(&many[i]);
+                list_remove(&many[i].link);
+        }
+}
+
 /* Not even by a ticket that says so. */
 static void test_nobody_waits_for_a_process_of_another_owner(void **state)
 {
@@ -443,6 +471,7 @@ int main(void)
                 SHARE_TEST(test_a_maker_that_joins_after_its_user_has_told_is_known),
                 SHARE_TEST(test_a_pair_gets_one_box_which_is_filled_and_ends_with_what_they_share),
                 SHARE_TEST(test_who_is_refused_is_too_old_or_reads_nothing_has_no_box),
+                SHARE_TEST(test_the_boxes_of_a_user_leave_room_for_other_descriptors),
                 SHARE_TEST(test_nobody_waits_for_a_process_of_another_owner),
                 SHARE_TEST(test_memory_of_a_vgpu_that_is_operated_on_is_given_to_no_other),
                 SHARE_TEST(test_what_its_gate_refuses_is_refused),
