@@ -259,6 +259,7 @@ class Residency(unittest.TestCase):
         expect_error("Busy", self.host.call, "RemoveVgpu", name=name)
         guest.process.kill()
         self.host.wait_state(name, "idle")
+        self.assertEqual(self.host.vgpu(name)["demand_reason"], "")  # nobody waits any more
         self.host.call("RemoveVgpu", name=name)
 
     def test_idle_ones_leave_for_who_has_work(self):

@@ -247,19 +247,25 @@ static uint64_t look_at_away(struct instance *instance, uint64_t now)
 
 /* Looking. */
 
+static bool has_programs(const struct instance *instance)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (!guest->is_dead)
+                        return true;
+        return false;
+}
+
 /* Summed up here, so that what is shown never gets less. */
 static void note_presence(struct instance *instance)
 {
         struct residency_instance *mine = &instance->residency;
-        const struct guest *guest;
         uint64_t now = now_ns();
-        size_t n = 0;
 
-        list_for_each(guest, &instance->guests, link)
-                n += !guest->is_dead;
         if (mine->present_ns)
                 mine->sums.resident_ns += now - mine->present_ns;
-        mine->present_ns = n > 0 && !instance_is_off(instance) ? now : 0;
+        mine->present_ns = has_programs(instance) && !instance_is_off(instance) ? now : 0;
 }
 
 static void note_move(struct instance *instance)
@@ -380,6 +386,8 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
         residency->n_ends += event == GUEST_LEFT;
         if (event == GUEST_LEFT)
                 guest->residency.is_wanting = false;
+        if (event == GUEST_LEFT && !has_programs(instance))
+                note_reason(instance, ""); /* nobody waits, or stays, any more */
         if (event == GUEST_JOINED)
                 instance->residency.last_work_ns = now_ns();
         if (event == GUEST_JOINED || event == GUEST_RETURNED)
