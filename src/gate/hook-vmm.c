@@ -19,6 +19,7 @@
 #include "gate/import.h"
 #include "gate/mapping.h"
 #include "gate/memory.h"
+#include "gate/offer-name.h"
 #include "gate/offer.h"
 #include "gate/quota.h"
 #include "gate/settings.h"

@@ -10,7 +10,7 @@
 #include "gate/child.h"
 #include "gate/context.h"
 #include "gate/entry.h"
-#include "gate/offer.h"
+#include "gate/offer-name.h"
 #include "gate/peer.h"
 #include "gate/physical.h"
 #include "gate/quota.h"

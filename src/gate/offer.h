@@ -12,17 +12,6 @@
 
 #include "wire/gate.h"
 
-struct mapping;
-
-/* offer_name() - the name of @mapping, which gets one now if it has none. Errors: of getrandom(2). */
-int offer_name(struct mapping *mapping, uint8_t ret_name[GATE_NAME_SIZE]);
-
-/* offer_has_name() - without any lock: the name is whole before it is said that there is one. */
-bool offer_has_name(const struct mapping *mapping, const uint8_t name[GATE_NAME_SIZE]);
-
-/* offer_withdraw() - @mapping is on its way out: nobody is offered its memory from here on, and nobody is being. */
-void offer_withdraw(struct mapping *mapping);
-
 /*
  * Boxes (box.h). offer_put() - what bears @name goes into those of our partners, if there are any. offer_fill(), for
  * the agent - what is behind the last that was offered goes into this one, for likely that is wanted next.

@@ -11,7 +11,7 @@
 #include "gate/log.h"
 #include "gate/mapping.h"
 #include "gate/memory.h"
-#include "gate/offer.h"
+#include "gate/offer-name.h"
 #include "gate/quota.h"
 
 /* Numbers that no driver gives out: theirs are small, or addresses. */

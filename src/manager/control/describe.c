@@ -12,6 +12,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/launch.h"
 #include "manager/model/manager.h"
+#include "manager/model/promise-room.h"
 #include "manager/model/promise.h"
 #include "manager/model/reserve.h"
 #include "manager/model/residency-view.h"

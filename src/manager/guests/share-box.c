@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/list.h"
 #include "manager/guests/gate-link.h"
-#include "manager/guests/share.h"
+#include "manager/guests/ticket-process.h"
 #include "manager/model/account.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
@@ -43,7 +43,7 @@ static bool tell(const struct guest *guest, const struct share_box *box, enum ga
                 .role = role,
         };
 
-        return guest->gate && share_get_process(box->maker, &message.maker) &&
+        return guest->gate && ticket_process_get(box->maker, &message.maker) &&
                gate_link_send(guest->gate, &message, sizeof(message), fds, n_fds) == 0;
 }
 

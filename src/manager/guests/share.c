@@ -13,6 +13,7 @@
 #include "daemon/log.h"
 #include "manager/guests/gate-link.h"
 #include "manager/guests/share-box.h"
+#include "manager/guests/ticket-process.h"
 #include "manager/model/account.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
@@ -118,27 +119,12 @@ static struct instance *find_instance(const struct manager *manager, const uint8
         return NULL;
 }
 
-static uint32_t ticket_slot(const struct guest *guest)
-{
-        return guest->ticket_slot ? guest->ticket_slot - 1 : guest->slot;
-}
-
-bool share_get_process(const struct guest *guest, struct gate_process *ret_process)
-{
-        *ret_process = (struct gate_process){
-                .start_time = guest->start_time,
-                .slot = ticket_slot(guest),
-                .mark = GATE_TICKET_MARK,
-        };
-        return uuid_to_bytes(guest->instance->uuid, ret_process->vgpu);
-}
-
 static struct guest *find_guest(const struct instance *instance, const struct gate_process *process)
 {
         struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                if (!guest->is_dead && ticket_slot(guest) == process->slot &&
+                if (!guest->is_dead && ticket_process_get_slot(guest) == process->slot &&
                     guest->start_time == process->start_time)
                         return guest;
         return NULL;
@@ -456,7 +442,7 @@ static void meet_users(struct guest *maker)
         struct instance *instance;
         struct guest *user, *found;
 
-        if (!share_get_process(maker, &process))
+        if (!ticket_process_get(maker, &process))
                 return;
         list_for_each(instance, &maker->instance->manager->instances, link)
                 list_for_each(user, &instance->guests, link)
@@ -515,7 +501,7 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
         if (event != GUEST_LEFT && event != GUEST_UNLOADED)
                 return;
         share_detach(guest);
-        if (event == GUEST_LEFT && guest->let_go_reason[0] && share_get_process(guest, &process))
+        if (event == GUEST_LEFT && guest->let_go_reason[0] && ticket_process_get(guest, &process))
                 sharing_part(guest, &process);
         sharing_end(guest);
 }

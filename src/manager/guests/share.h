@@ -25,9 +25,6 @@ int share_receive_offered(struct guest *maker, const void *message, size_t size,
                           size_t n_fds);
 int share_receive_uses(struct guest *user, const void *message, size_t size, size_t n_fds);
 
-/* share_get_process() - whom others know by the tickets of @guest. */
-bool share_get_process(const struct guest *guest, struct gate_process *ret_process);
-
 /* share_attach() - its gate has connected, and has said @join: at most GATE_IMPORTS_MAX pieces. */
 void share_attach(struct guest *guest, const struct gate_join *join);
 

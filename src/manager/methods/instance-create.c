@@ -23,6 +23,7 @@
 #include "manager/model/place-text.h"
 #include "manager/model/policy.h"
 #include "manager/model/pool-group.h"
+#include "manager/model/promise-room.h"
 #include "manager/model/promise.h"
 #include "manager/publish/virtual.h"
 #include "manager/schedule/schedule.h"

@@ -22,6 +22,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
 #include "manager/model/policy.h"
+#include "manager/model/promise-room.h"
 #include "manager/model/promise.h"
 #include "manager/setting/settings.h"
 

@@ -29,13 +29,6 @@ bool promise_is_left_out(const struct device *device);
  */
 uint64_t promise_get_sum(const struct device *device, const struct instance *except);
 
-/* promise_get_left() - what it may promise more. */
-uint64_t promise_get_left(const struct device *device);
-
-/* promise_check_room() - can it promise @bytes more, without what @except has? NoRoom. */
-int promise_check_room(const struct device *device, uint64_t bytes, const struct instance *except,
-                       struct failure *failure);
-
 /* promise_get_swapped() - what the vGPUs of @device that are off it have in the pool. */
 uint64_t promise_get_swapped(const struct device *device);
 

@@ -16,7 +16,6 @@
 #include "manager/model/manager.h"
 #include "manager/model/recovery-internal.h"
 #include "manager/model/spill-use.h"
-#include "manager/model/spilling.h"
 #include "spill/spill-file.h"
 #include "spill/spill-reserve.h"
 
@@ -127,7 +126,7 @@ static bool pass(const struct instance *instance, uint64_t bytes, uint64_t *begi
 {
         uint64_t end = *begin + spill_file_get_room(bytes);
         const struct guest *guest;
-        bool has_passed = spilling_pass(instance, end, begin);
+        bool has_passed = spill_use_pass(instance, end, begin);
 
         list_for_each(guest, &instance->guests, link) {
                 uint64_t behind;
@@ -173,7 +172,7 @@ uint64_t reserve_get_free(const struct manager *manager)
                 return 0;
         free = spill_get_free(manager->spill);
         used = reserve_get_sum(manager) + spill_use_get_files(manager) +
-               spilling_get_bytes(manager, (uid_t)-1);
+               spill_use_get_coming(manager, (uid_t)-1);
         if (options->spill_limit > 0 && used >= options->spill_limit)
                 return 0;
         if (options->spill_limit > 0 && options->spill_limit - used < free)

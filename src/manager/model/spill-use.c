@@ -4,6 +4,8 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/spilling-internal.h"
+#include "spill/spill.h"
 
 uint64_t spill_use_get(const struct instance *instance)
 {
@@ -45,4 +47,32 @@ uint64_t spill_use_get_files(const struct manager *manager)
         list_for_each(instance, &manager->instances, link)
                 sum += spill_use_get_own(instance);
         return sum;
+}
+
+uint64_t spill_use_get_coming(const struct manager *manager, uid_t user)
+{
+        const struct spilling *spilling;
+        uint64_t sum = 0;
+
+        list_for_each(spilling, &manager->spillings, link)
+                if (!spilling->reserve && (user == (uid_t)-1 || spilling->owner == user))
+                        sum += spilling->bytes;
+        return sum;
+}
+
+bool spill_use_pass(const struct instance *instance, uint64_t end, uint64_t *begin)
+{
+        const struct spilling *spilling;
+        bool has_passed = false;
+
+        list_for_each(spilling, &instance->manager->spillings, link) {
+                uint64_t behind = spilling->begin + spill_file_get_room(spilling->bytes);
+
+                if (!spilling->reserve || spilling->reserve != instance->reserve ||
+                    spilling->begin >= end || behind <= *begin)
+                        continue;
+                *begin = behind;
+                has_passed = true;
+        }
+        return has_passed;
 }

@@ -4,7 +4,9 @@
 
 /* What the spill has of a guest (spilled.h says how it came there), and how much of all. */
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct instance;
 struct manager;
@@ -25,5 +27,14 @@ uint64_t spill_use_get_sum(const struct manager *manager);
 /* spill_use_get_own() - of @instance in files that are not its reserve; spill_use_get_files() - of all vGPUs. */
 uint64_t spill_use_get_own(const struct instance *instance);
 uint64_t spill_use_get_files(const struct manager *manager);
+
+/* spill_use_get_coming() - what is on its way to files that are no reserve, of the vGPUs of @user; (uid_t)-1: of all. */
+uint64_t spill_use_get_coming(const struct manager *manager, uid_t user);
+
+/*
+ * spill_use_pass() - if something is on its way to a part of @instance's reserve between *@begin and @end: *@begin is
+ * behind it. It may be of a process that has ended.
+ */
+bool spill_use_pass(const struct instance *instance, uint64_t end, uint64_t *begin);
 
 #endif

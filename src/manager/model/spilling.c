@@ -16,21 +16,9 @@
 #include "manager/model/observer.h"
 #include "manager/model/reserve.h"
 #include "manager/model/spilled.h"
+#include "manager/model/spilling-internal.h"
 #include "spill/spill-directory.h"
 #include "spill/spill.h"
-
-struct spilling {
-        struct list link; /* in manager->spillings */
-        struct manager *manager;
-        struct guest *guest; /* NULL: nobody needs it */
-        uid_t owner;
-        int fd;
-        const struct reserve *reserve; /* only compared; NULL: a file of its own */
-        uint64_t begin;                /* where in that */
-        uint64_t bytes, generation;
-        struct spill_copy *copy;
-        spilling_done_fn done;
-};
 
 int spilling_open(struct manager *manager, struct failure *failure)
 {
@@ -206,34 +194,6 @@ void spilling_leave(struct guest *guest)
         spill_cancel(guest->spilling->copy);
         guest->spilling->guest = NULL;
         guest->spilling = NULL;
-}
-
-uint64_t spilling_get_bytes(const struct manager *manager, uid_t user)
-{
-        const struct spilling *spilling;
-        uint64_t sum = 0;
-
-        list_for_each(spilling, &manager->spillings, link)
-                if (!spilling->reserve && (user == (uid_t)-1 || spilling->owner == user))
-                        sum += spilling->bytes;
-        return sum;
-}
-
-bool spilling_pass(const struct instance *instance, uint64_t end, uint64_t *begin)
-{
-        const struct spilling *spilling;
-        bool has_passed = false;
-
-        list_for_each(spilling, &instance->manager->spillings, link) {
-                uint64_t behind = spilling->begin + spill_file_get_room(spilling->bytes);
-
-                if (!spilling->reserve || spilling->reserve != instance->reserve ||
-                    spilling->begin >= end || behind <= *begin)
-                        continue;
-                *begin = behind;
-                has_passed = true;
-        }
-        return has_passed;
 }
 
 bool spilling_is_idle(const struct manager *manager)

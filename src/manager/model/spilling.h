@@ -34,15 +34,6 @@ int spilling_begin(struct guest *guest, spilling_done_fn done);
 /* spilling_leave() - the guest ends or comes back: nobody needs the file. @done follows all the same. */
 void spilling_leave(struct guest *guest);
 
-/* spilling_get_bytes() - what is on its way to files that are no reserve, of the vGPUs of @user; (uid_t)-1: of all. */
-uint64_t spilling_get_bytes(const struct manager *manager, uid_t user);
-
-/*
- * spilling_pass() - if something is on its way to a part of @instance's reserve between *@begin and @end: *@begin is
- * behind it. It may be of a process that has ended.
- */
-bool spilling_pass(const struct instance *instance, uint64_t end, uint64_t *begin);
-
 /* spilling_is_idle() - is nothing on its way? */
 bool spilling_is_idle(const struct manager *manager);
 

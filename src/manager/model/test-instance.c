@@ -13,6 +13,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/place-text.h"
 #include "manager/model/policy.h"
+#include "manager/model/promise-room.h"
 #include "manager/model/promise.h"
 #include "manager/model/recovery-internal.h"
 #include "manager/model/residency-view.h"

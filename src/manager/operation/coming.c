@@ -9,6 +9,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/promise-room.h"
 #include "manager/model/promise.h"
 #include "manager/model/recovery.h"
 #include "manager/operation/admission.h"

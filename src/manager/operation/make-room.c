@@ -19,7 +19,6 @@
 #include "manager/model/spill-use.h"
 #include "manager/model/spilling.h"
 #include "manager/operation/operation.h"
-#include "manager/operation/write-ahead.h"
 
 /* How often those that wait look whether there is room by other means. */
 #define LOOK_US 100000u
@@ -72,8 +71,8 @@ static void add_instance(struct users *users, const struct instance *instance)
         if (!user) {
                 user = &users->users[users->n++];
                 *user = (struct user){ .uid = instance->owner,
-                                       .spilled = spilling_get_bytes(instance->manager,
-                                                                     instance->owner) };
+                                       .spilled = spill_use_get_coming(instance->manager,
+                                                                       instance->owner) };
         }
         user->pool += get_pool_bytes(instance);
         user->spilled += spill_use_get_own(instance);
@@ -377,7 +376,8 @@ static void on_spilled(struct manager *manager, int error)
                 end(operation);
         }
         try_all(manager);
-        write_ahead_look_later(manager);
+        if (manager->after_spill)
+                manager->after_spill(manager);
 }
 
 static void wait_on(struct operation *operation);

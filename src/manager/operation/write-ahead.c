@@ -65,6 +65,8 @@ static bool has_young(const struct manager *manager)
         return false;
 }
 
+static void look_later(struct manager *manager);
+
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct manager *manager = userdata;
@@ -78,11 +80,11 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
         if (coldest)
                 (void)make_room_send(coldest);
         else if (has_young(manager))
-                write_ahead_look_later(manager);
+                look_later(manager);
         return 0;
 }
 
-void write_ahead_look_later(struct manager *manager)
+static void look_later(struct manager *manager)
 {
         if (!manager->write_ahead && reserve_get_sum(manager) > 0)
                 (void)sd_event_add_time_relative(manager->event, &manager->write_ahead,
@@ -92,7 +94,7 @@ void write_ahead_look_later(struct manager *manager)
 static void on_operation(const struct operation *operation, bool has_succeeded, void *userdata)
 {
         (void)operation, (void)has_succeeded;
-        write_ahead_look_later(userdata);
+        look_later(userdata);
 }
 
 static const struct observer observer = { .of_operation = on_operation };
@@ -100,6 +102,7 @@ static const struct observer observer = { .of_operation = on_operation };
 void write_ahead_subscribe(struct manager *manager)
 {
         observer_add(&manager->observers, &observer, manager);
+        manager->after_spill = look_later;
 }
 
 void write_ahead_end(struct manager *manager)

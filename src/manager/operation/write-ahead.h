@@ -12,9 +12,6 @@ struct manager;
 
 void write_ahead_subscribe(struct manager *manager);
 
-/* write_ahead_look_later() - something has changed. */
-void write_ahead_look_later(struct manager *manager);
-
 /* write_ahead_end() - at the end of vgpud. */
 void write_ahead_end(struct manager *manager);
 
