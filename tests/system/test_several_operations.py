@@ -327,6 +327,25 @@ class Rooms(Case):
         self.check(guest)
         self.end(guest)
 
+    def test_what_it_was_promised_itself_is_not_said_to_be_others(self):
+        """It has more memory when it stands still than when the move began, and the device has less."""
+        self.make("job", "0", 200)
+        guest = self.guest("job")
+        self.assertEqual(self.tell(guest, "hold 0 80M"), "held")
+        self.host.arm("migrate.checked", "pause")
+        with self.host.connect() as control:
+            control.send("MigrateVgpu", name="job", device="2")
+            self.host.wait_paused("migrate.checked")
+            for line, answer in (("hold 0 8M", "held"), ("fill 0 17", "filled")):
+                self.assertEqual(self.tell(guest, line), answer)
+            stranger = self.host.crowd("32M")
+            self.host.remove_pause("migrate.checked")
+            with self.assertRaisesRegex(Refused, "device 2 has [0-9]+ MiB free, [1-9][0-9]+ MiB are needed$"):
+                control.answer()
+        self.assertEqual(self.tell(guest, "check 0 17"), "right")
+        stranger.kill()
+        self.end(guest)
+
     def test_the_devices_change_places(self):
         self.make("job", "0,1", 64)
         guest = self.start()

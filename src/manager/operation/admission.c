@@ -200,15 +200,35 @@ static void end(struct operation *operation)
         look_at_first(device);
 }
 
+/* What was promised to it and is no memory yet. */
+static uint64_t sum_own(const struct operation *operation)
+{
+        size_t part = operation->admission.part;
+        const struct room *room = &device_of(operation)->room;
+        const struct room_promise *staging = &operation->staging[part];
+        uint64_t sum = room_is_to(staging, room) && !staging->is_memory ? staging->bytes : 0;
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation) {
+                const struct guest_room *own = &guest->room[part];
+
+                if (room_is_to(&own->coming, room) && !own->coming.is_memory)
+                        sum += own->coming.bytes;
+                if (room_is_to(&own->arriving, room) && !own->arriving.is_memory)
+                        sum += own->arriving.bytes;
+        }
+        return sum;
+}
+
 static void refuse(struct operation *operation)
 {
         const struct device *device = device_of(operation);
         char free_text[SIZE_TEXT_MAX], owed_text[SIZE_TEXT_MAX], needed_text[SIZE_TEXT_MAX];
-        uint64_t owed = room_owed(&device->room);
+        uint64_t own = sum_own(operation), owed = room_owed(&device->room) - own;
 
         size_format(free_text, operation->admission.free);
         size_format(owed_text, owed);
-        size_format(needed_text, operation->admission.needed);
+        size_format(needed_text, own > 0 ? own : operation->admission.needed);
         operation_fail(operation, -ENOSPC, "NoRoom",
                        "end or suspend what is there, or choose another device",
                        "device %u has %s free%s%s%s, %s are needed", device->index, free_text,
