@@ -56,7 +56,7 @@ struct observer {
 };
 
 /* Those of a manager; all zero: there are none. */
-#define OBSERVERS_MAX 12
+#define OBSERVERS_MAX 16
 
 struct observers {
         struct {
