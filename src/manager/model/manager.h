@@ -79,9 +79,7 @@ struct manager {
         uint64_t
                 spill_too_much; /* and of one that the disk had no room for, for those that wait; 0: none */
         char spill_failure[80]; /* why nothing more is promised on that disk; "": it works */
-        void (*after_spill)(
-                struct manager
-                        *manager);    /* or NULL: something has gone to the spill, or could not */
+        void (*after_spill)(struct manager *manager); /* or NULL: something has gone to the spill */
         sd_event_source *write_ahead; /* when to look what may go there: operation/write-ahead.h */
         struct list room_makers;      /* operations that wait for that: operation/make-room.h */
         int hash_key;                 /* clean-copy.h */

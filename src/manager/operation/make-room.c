@@ -376,7 +376,7 @@ static void on_spilled(struct manager *manager, int error)
                 end(operation);
         }
         try_all(manager);
-        if (manager->after_spill)
+        if (manager->after_spill && (error == 0 || error == -ECANCELED)) /* not again and again */
                 manager->after_spill(manager);
 }
 
