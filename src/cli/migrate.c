@@ -71,8 +71,9 @@ const struct command command_migrate = {
                 "Several vGPUs move at the same time; if one fails, the others still move.\n"
                 "\n"
                 "An interrupt (Ctrl-C) ends the waiting, not the operation.\n",
-        .examples = "vgpu migrate train --device 1\n"
-                    "vgpu migrate train infer --device 1\n",
+        .examples = "vgpu create infer --fb 20G --device 0\n"
+                    "vgpu migrate train infer --device 1\n"
+                    "vgpu migrate train --device 0\n",
         .options = options,
         .n_words_min = 1,
         .n_words_max = COMMAND_WORDS_ANY,
