@@ -35,7 +35,7 @@ struct vgpu_device {
         uint64_t memory_total;    /* bytes */
         uint64_t memory_promised; /* bytes: the sum of the vGPUs' quotas */
         uint64_t memory_used;     /* bytes that vGPUs hold */
-        uint64_t memory_swapped;  /* bytes of its vGPUs that are off it, in the pool */
+        uint64_t memory_swapped;  /* bytes of its vGPUs that are off it, in the pool or on disk */
         bool is_overcommitted;    /* its vGPUs take turns: see vgpud --overcommit */
         uint64_t memory_left;     /* bytes: what it can still promise to one vGPU more */
         bool is_left_out;         /* it has no vGPUs: see vgpud --leave-out */
