@@ -75,7 +75,7 @@ const struct command command_devices = {
                 "  MEMORY    the memory of the GPU\n"
                 "  PROMISED  the sum of the quotas of its vGPUs; more than MEMORY only with\n"
                 "            'vgpud --overcommit'; left out: it has no vGPUs, 'vgpud --leave-out'\n"
-                "  LEFT      what it can still promise to one vGPU more, which has at most MEMORY\n"
+                "  LEFT      what it can still promise to one vGPU more\n"
                 "  USED      the memory that the programs in its vGPUs hold on it\n"
                 "  SWAPPED   the memory of its vGPUs that are off it, in the pool or on disk\n",
         .examples = "vgpu devices\n",

@@ -43,6 +43,8 @@ class Overcommitted(unittest.TestCase):
 class Sharing(Overcommitted):
     def test_those_that_do_not_fit_take_turns(self):
         """All four have work all the time; the third one finds the device full while it allocates."""
+        device = self.host.call("ListDevices")["devices"][0]
+        self.assertEqual(device["memory_left"], device["memory_total"])  # no vGPU has more, whatever the pool has
         guests = [self.guest(self.create(f"v{i}")) for i in range(4)]
         for _ in range(2):
             for guest in guests:

@@ -75,6 +75,7 @@ static uint32_t count_instances(const struct device *device)
 
 json_t *describe_device(const struct device *device)
 {
+        uint64_t left = promise_get_left(device); /* one vGPU has no more than the device */
         const struct vgpu_device record = {
                 .index = device->index,
                 .n_vgpus = count_instances(device),
@@ -86,7 +87,7 @@ json_t *describe_device(const struct device *device)
                 .memory_used = device_get_used(device),
                 .memory_swapped = promise_get_swapped(device),
                 .is_overcommitted = promise_is_overcommitted(device),
-                .memory_left = promise_get_left(device),
+                .memory_left = left < device->memory_total ? left : device->memory_total,
                 .is_left_out = promise_is_left_out(device),
         };
 
