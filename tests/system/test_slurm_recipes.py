@@ -111,7 +111,9 @@ class Counted(RecipeCase):
         command = re.search(r"`(scontrol update NodeName=n1 [^`]*)`", DOCUMENT)[1]
         self.slurm.run(*command.replace("low:302G", "low:2748M").replace("high:282G", "high:2G").split())
         self.wait_job(third, "RUNNING")
-        self.slurm.run("scancel", third)
+        self.wait_ready("third.out")
+        self.slurm.run("scancel", "--batch", "--signal=TERM", third)  # without, Slurm kills it half a minute later
+        self.wait_gone(f"job-{third}-batch")
         self.slurm.run("scontrol", "reconfigure")
         self.slurm.run("scontrol", "resume", first)
         self.host.wait_state(name, "running")
