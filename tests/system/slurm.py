@@ -78,6 +78,8 @@ class Slurm:
         with open(os.open(self.path("key"), os.O_WRONLY | os.O_CREAT, 0o600), "wb") as key:
             key.write(os.urandom(64))
         self.environment = {"PATH": SBIN, "SLURM_CONF": self.path("n1/slurm.conf"), "LANG": "C"}
+        if "LD_LIBRARY_PATH" in os.environ:  # the driver's, or that of a Slurm that is only unpacked
+            self.environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
 
     def get_addresses(self):
         """Of each node, as slurm.conf has it."""
@@ -133,7 +135,7 @@ class Slurm:
                 env=self.environment, start_new_session=True)
 
     def start(self):
-        self.spawn("munged", "munged", "--force", "--foreground", f"--key-file={self.path('key')}",
+        self.spawn("munged", "munged", "--force", "--foreground", "--origin=127.0.0.1", f"--key-file={self.path('key')}",
                    f"--socket={self.path('munge.sock')}", f"--pid-file={self.path('munge.pid')}",
                    f"--log-file={self.path('munge.log')}", f"--seed-file={self.path('munge.seed')}")
         until(lambda: os.path.exists(self.path("munge.sock")), "munged", context=self.log)
@@ -205,12 +207,22 @@ def find_sentry(guest):
     return sentry
 
 
+def can_resolve():
+    """As Slurm does it: where lo is the only interface with an address, not even 127.0.0.1 is found."""
+    try:
+        return bool(socket.getaddrinfo("127.0.0.1", None, socket.AF_INET, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG))
+    except OSError:
+        return False
+
+
 def missing():
     if os.geteuid() != 0:
         return "needs root"
     programs = [name for name in PROGRAMS if not shutil.which(name, path=SBIN)]
     if programs:
         return f"needs {' '.join(programs)}: apt-get install slurmctld slurmd slurm-client munge"
+    if not can_resolve():
+        return "needs an interface with an address beside lo: else Slurm finds not even 127.0.0.1"
     return ""
 
 
