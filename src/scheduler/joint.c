@@ -28,35 +28,62 @@ bool joint_is_needed(const struct scheduler *scheduler)
 
 /* Weights. */
 
-/* On one device: an equal part of what the shares leave. */
-static uint64_t part_without_share(const struct scheduler *scheduler, uint64_t device)
-{
-        const struct scheduler_member *member;
-        uint64_t taken = 0, n_without = 0, left;
+#define for_each_device(i, devices)                                                   \
+        for (uint64_t left_ = (devices); left_ != 0 && ((i) = first_of(left_), true); \
+             left_ &= left_ - 1)
 
-        list_for_each(member, &scheduler->members, link) {
-                if (!(member->devices & device))
-                        continue;
-                taken += (uint64_t)member->share * (SCHEDULER_WHOLE / 100);
-                n_without += member->share == 0;
-        }
-        left = taken < SCHEDULER_WHOLE && n_without > 0 ? (SCHEDULER_WHOLE - taken) / n_without : 0;
-        return left > SCHEDULER_WHOLE / 100 ? left : SCHEDULER_WHOLE / 100;
+static int first_of(uint64_t devices)
+{
+        return __builtin_ctzll(devices);
 }
 
-static uint64_t base_of(const struct scheduler *scheduler, const struct scheduler_member *member)
+/* What the members of a device make of it. */
+struct crowd {
+        uint64_t taken;     /* parts: the sum of their shares */
+        uint64_t n_without; /* members without a share */
+};
+
+/* On one device: an equal part of what the shares leave. */
+static uint32_t part_without_share(const struct crowd *crowd)
 {
-        uint64_t least = SCHEDULER_WHOLE;
+        uint64_t left = crowd->taken < SCHEDULER_WHOLE && crowd->n_without > 0
+                                ? (SCHEDULER_WHOLE - crowd->taken) / crowd->n_without
+                                : 0;
 
-        if (member->share > 0)
-                return (uint64_t)member->share * (SCHEDULER_WHOLE / 100);
-        for (int i = 0; i < DEVICES_MAX; i++) {
-                uint64_t device = member->devices & UINT64_C(1) << i;
-                uint64_t part = device ? part_without_share(scheduler, device) : least;
+        return (uint32_t)(left > SCHEDULER_WHOLE / 100 ? left : SCHEDULER_WHOLE / 100);
+}
 
-                least = part < least ? part : least;
+static void count(const struct scheduler *scheduler, struct crowd crowd[DEVICES_MAX])
+{
+        const struct scheduler_member *member;
+        int i;
+
+        list_for_each(member, &scheduler->members, link)
+                for_each_device(i, member->devices) {
+                        crowd[i].taken += (uint64_t)member->share * (SCHEDULER_WHOLE / 100);
+                        crowd[i].n_without += member->share == 0;
+                }
+}
+
+/* What each wants: its share, or what it may have on the most crowded one of its devices. */
+static void set_bases(struct scheduler *scheduler)
+{
+        struct crowd crowd[DEVICES_MAX] = { 0 };
+        struct scheduler_member *member;
+        uint32_t part;
+        int i;
+
+        count(scheduler, crowd);
+        list_for_each(member, &scheduler->members, link) {
+                member->base = SCHEDULER_WHOLE;
+                if (member->share > 0)
+                        member->base = member->share * (SCHEDULER_WHOLE / 100);
+                else
+                        for_each_device(i, member->devices) {
+                                part = part_without_share(&crowd[i]);
+                                member->base = part < member->base ? part : member->base;
+                        }
         }
-        return least;
 }
 
 /* What is left of a device, and the sum of what those want whose weight is open. */
@@ -64,60 +91,73 @@ struct demand {
         uint64_t left, wanted;
 };
 
-static struct demand get_demand(const struct scheduler *scheduler, uint64_t device, bool all)
+static void sum_demand(struct scheduler *scheduler, bool all, struct demand demand[DEVICES_MAX])
 {
-        struct demand demand = { .left = SCHEDULER_WHOLE };
-        const struct scheduler_member *member;
+        struct scheduler_member *member;
+        int i;
 
+        for (i = 0; i < DEVICES_MAX; i++)
+                demand[i] = (struct demand){ .left = SCHEDULER_WHOLE };
         list_for_each(member, &scheduler->members, link) {
-                if (!(member->devices & device) || !counts(member, all))
-                        continue;
-                if (member->is_settled)
-                        demand.left -= member->fair < demand.left ? member->fair : demand.left;
-                else
-                        demand.wanted += base_of(scheduler, member);
+                member->fair = 0;
+                member->is_settled = !counts(member, all);
+                if (!member->is_settled)
+                        for_each_device(i, member->devices)
+                                demand[i].wanted += member->base;
         }
-        return demand;
 }
 
-/* The device on which each gets least for what it wants; 0: nobody's weight is open. */
-static uint64_t find_tightest(const struct scheduler *scheduler, bool all,
-                              struct demand *ret_demand)
+/* The device on which each gets least for what it wants; -1: nobody's weight is open. */
+static int find_tightest(const struct demand demand[DEVICES_MAX])
 {
-        uint64_t tightest = 0;
+        int tightest = -1;
 
-        for (int i = 0; i < DEVICES_MAX; i++) {
-                struct demand demand = get_demand(scheduler, UINT64_C(1) << i, all);
-
-                if (demand.wanted == 0 || (tightest && demand.left * ret_demand->wanted >=
-                                                               ret_demand->left * demand.wanted))
-                        continue;
-                tightest = UINT64_C(1) << i;
-                *ret_demand = demand;
-        }
+        for (int i = 0; i < DEVICES_MAX; i++)
+                if (demand[i].wanted > 0 &&
+                    (tightest < 0 || demand[i].left * demand[tightest].wanted <
+                                             demand[tightest].left * demand[i].wanted))
+                        tightest = i;
         return tightest;
 }
 
+static void settle(struct scheduler_member *member, struct demand of,
+                   struct demand demand[DEVICES_MAX])
+{
+        int i;
+
+        member->fair = (uint32_t)(member->base * of.left / of.wanted);
+        member->is_settled = true;
+        for_each_device(i, member->devices) {
+                demand[i].wanted -= member->base;
+                demand[i].left -= member->fair < demand[i].left ? member->fair : demand[i].left;
+        }
+}
+
 /* Device after device, the most crowded one first, is divided among those on it. */
-static void divide(const struct scheduler *scheduler, bool all)
+static void divide(struct scheduler *scheduler, bool all)
+{
+        struct demand demand[DEVICES_MAX];
+        struct scheduler_member *member;
+        int tightest;
+
+        sum_demand(scheduler, all, demand);
+        while ((tightest = find_tightest(demand)) >= 0) {
+                struct demand of = demand[tightest];
+
+                list_for_each(member, &scheduler->members, link)
+                        if ((member->devices >> tightest & 1) && !member->is_settled)
+                                settle(member, of, demand);
+        }
+}
+
+void joint_refresh(struct scheduler *scheduler)
 {
         struct scheduler_member *member;
-        struct demand demand;
-        uint64_t device;
 
-        list_for_each(member, &scheduler->members, link) {
-                member->is_settled = false;
-                member->fair = 0;
-        }
-        while ((device = find_tightest(scheduler, all, &demand)) != 0)
-                list_for_each(member, &scheduler->members, link)
-                        if ((member->devices & device) && counts(member, all) &&
-                            !member->is_settled) {
-                                uint64_t base = base_of(scheduler, member);
-
-                                member->fair = (uint32_t)(base * demand.left / demand.wanted);
-                                member->is_settled = true;
-                        }
+        set_bases(scheduler);
+        divide(scheduler, true);
+        list_for_each(member, &scheduler->members, link)
+                member->entitled = member->fair;
 }
 
 void joint_update(struct scheduler *scheduler)
@@ -128,13 +168,6 @@ void joint_update(struct scheduler *scheduler)
         scheduler->rest.weight = 0;
         list_for_each(member, &scheduler->members, link)
                 member->weight = member->fair > 0 ? member->fair : 1;
-}
-
-uint32_t joint_get_entitled(const struct scheduler *scheduler,
-                            const struct scheduler_member *member)
-{
-        divide(scheduler, true);
-        return member->fair;
 }
 
 /* Turns. */

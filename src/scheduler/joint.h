@@ -20,12 +20,14 @@
 /* joint_is_needed() - do the members of @scheduler have different devices? */
 bool joint_is_needed(const struct scheduler *scheduler);
 
+/*
+ * joint_refresh() - members, shares or devices are others: set what each wants, and is entitled to when all have
+ * work (member->entitled, in parts of each of its devices). joint_update() must follow.
+ */
+void joint_refresh(struct scheduler *scheduler);
+
 /* joint_update() - set all members' weights for who has work now. */
 void joint_update(struct scheduler *scheduler);
-
-/* joint_get_entitled() - of @member when all have work, in parts of each of its devices. */
-uint32_t joint_get_entitled(const struct scheduler *scheduler,
-                            const struct scheduler_member *member);
 
 /* joint_is_free() - does nobody with work want a device that another with work wants? */
 bool joint_is_free(const struct scheduler *scheduler);

@@ -20,10 +20,12 @@
 struct scheduler_member {
         struct list link;
         uint32_t id;
-        uint32_t share;     /* percent of the device, at most 100; 0: none was given */
-        uint32_t portion;   /* parts of the device under fixed share, where no share was given */
-        uint32_t weight;    /* parts: what it is entitled to among those that count just now */
-        bool has_work;      /* by scheduler_set_work() */
+        uint32_t share;   /* percent of the device, at most 100; 0: none was given */
+        uint32_t portion; /* parts of the device under fixed share, where no share was given */
+        uint32_t weight;  /* parts: what it is entitled to among those that count just now */
+        uint32_t
+                entitled; /* parts: the same when all have work; of when members or settings changed */
+        bool has_work;    /* by scheduler_set_work() */
         bool has_woken;     /* and has had no turn since */
         bool was_early;     /* has had its turn of this round already */
         bool is_in;         /* takes turns */
@@ -36,6 +38,7 @@ struct scheduler_member {
                 devices; /* those of the scheduler that it has, a bit each; where all are alike it does not matter */
         /* Of joint.h. */
         bool is_chosen, is_running, is_settled;
+        uint32_t base; /* parts: what it wants of each of its devices */
         uint32_t fair, run_weight;
         uint64_t last_turn;
 };

@@ -31,10 +31,17 @@ static void update(struct scheduler *scheduler)
 /* The number of vGPUs has a say in the defaults. */
 static void refresh(struct scheduler *scheduler)
 {
+        bool is_joint;
+
         scheduler->settings = scheduler->asked;
         scheduler_settings_complete(&scheduler->settings, scheduler->n_members);
-        scheduler->has_changed |= scheduler->is_joint != joint_is_needed(scheduler);
-        scheduler->is_joint = joint_is_needed(scheduler);
+        is_joint = joint_is_needed(scheduler);
+        scheduler->has_changed |= scheduler->is_joint != is_joint;
+        scheduler->is_joint = is_joint;
+        if (is_joint)
+                joint_refresh(scheduler);
+        else
+                weight_refresh(scheduler);
         update(scheduler);
 }
 
@@ -288,17 +295,7 @@ uint64_t scheduler_get_received(const struct scheduler *scheduler,
         return member->received + (now - scheduler->start_ns);
 }
 
-uint32_t scheduler_get_entitled(const struct scheduler *scheduler,
-                                const struct scheduler_member *member)
+uint32_t scheduler_get_entitled(const struct scheduler_member *member)
 {
-        const struct scheduler_member *other;
-        uint64_t sum = 0;
-
-        if (scheduler->is_joint)
-                return joint_get_entitled(scheduler, member);
-        list_for_each(other, &scheduler->members, link)
-                sum += weight_of(scheduler, other);
-        if (scheduler->settings.policy == SCHEDULER_FIXED_SHARE && sum < SCHEDULER_WHOLE)
-                sum = SCHEDULER_WHOLE;
-        return sum ? (uint32_t)((uint64_t)weight_of(scheduler, member) * SCHEDULER_WHOLE / sum) : 0;
+        return member->entitled;
 }

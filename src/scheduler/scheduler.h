@@ -78,7 +78,6 @@ uint64_t scheduler_get_received(const struct scheduler *scheduler,
                                 const struct scheduler_member *member, uint64_t now);
 
 /* scheduler_get_entitled() - of @member when all have work, in parts of the device. */
-uint32_t scheduler_get_entitled(const struct scheduler *scheduler,
-                                const struct scheduler_member *member);
+uint32_t scheduler_get_entitled(const struct scheduler_member *member);
 
 #endif

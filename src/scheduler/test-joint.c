@@ -9,6 +9,7 @@
 #define MS      1000000ull
 #define SECOND  1000000000ull
 #define MEMBERS 12
+#define DEVICES 4
 
 static struct {
         struct scheduler scheduler;
@@ -105,8 +106,8 @@ static void test_each_device_has_its_shares(void **state)
         expect(a, 0, 20 * SECOND, 50);
         expect(b, 0, 20 * SECOND, 25);
         expect(c, 0, 20 * SECOND, 25);
-        assert_int_equal(scheduler_get_entitled(&world.scheduler, &world.member[job]), 500000);
-        assert_int_equal(scheduler_get_entitled(&world.scheduler, &world.member[c]), 250000);
+        assert_int_equal(scheduler_get_entitled(&world.member[job]), 500000);
+        assert_int_equal(scheduler_get_entitled(&world.member[c]), 250000);
 }
 
 /* Alone on its first device, it gets no more than what it may have on its second. */
@@ -132,7 +133,7 @@ static void test_what_it_cannot_use_others_get(void **state)
         expect(a, 0, 20 * SECOND, 80);
         expect(b, 0, 20 * SECOND, 60);
         expect(c, 0, 20 * SECOND, 20);
-        assert_int_equal(scheduler_get_entitled(&world.scheduler, &world.member[a]), 800000);
+        assert_int_equal(scheduler_get_entitled(&world.member[a]), 800000);
 }
 
 /* Turns that always end late, as at the gates: what one ran too long is charged. */
@@ -236,6 +237,115 @@ static void test_nobody_starves_whatever_happens(void **state)
         assert_true(world.longest_wait < 4 * SECOND);
 }
 
+/* What joint.h promises, by a computation that is as slow as it is simple: see test_weights_are_those_of_the_words. */
+
+static uint64_t wants(uint32_t i)
+{
+        uint64_t least = SCHEDULER_WHOLE;
+
+        if (world.member[i].share > 0)
+                return world.member[i].share * (SCHEDULER_WHOLE / 100);
+        for (int device = 0; device < DEVICES; device++) {
+                uint64_t taken = 0, n = 0, part;
+
+                if (!(world.member[i].devices >> device & 1))
+                        continue;
+                for (uint32_t k = 0; k < world.n; k++)
+                        if (world.member[k].devices >> device & 1) {
+                                taken += world.member[k].share * (SCHEDULER_WHOLE / 100);
+                                n += world.member[k].share == 0;
+                        }
+                part = taken < SCHEDULER_WHOLE ? (SCHEDULER_WHOLE - taken) / n : 0;
+                part = part > SCHEDULER_WHOLE / 100 ? part : SCHEDULER_WHOLE / 100;
+                least = part < least ? part : least;
+        }
+        return least;
+}
+
+/* Of @device: what those have not taken whose weight is known, and what the others want. */
+static void look(int device, const bool *takes_part, const uint64_t *weight, uint64_t *ret_left,
+                 uint64_t *ret_wanted)
+{
+        *ret_left = SCHEDULER_WHOLE;
+        *ret_wanted = 0;
+        for (uint32_t i = 0; i < world.n; i++) {
+                if (!takes_part[i] || !(world.member[i].devices >> device & 1))
+                        continue;
+                if (weight[i] == UINT64_MAX)
+                        *ret_wanted += wants(i);
+                else
+                        *ret_left -= weight[i] < *ret_left ? weight[i] : *ret_left;
+        }
+}
+
+static void divide(const bool *takes_part, uint64_t *weight)
+{
+        uint64_t left = 0, wanted = 0, least_left = 0, least_wanted = 0;
+
+        for (uint32_t i = 0; i < world.n; i++)
+                weight[i] = UINT64_MAX;
+        for (;;) {
+                int tightest = -1;
+
+                for (int device = 0; device < DEVICES; device++) {
+                        look(device, takes_part, weight, &left, &wanted);
+                        if (wanted == 0 ||
+                            (tightest >= 0 && left * least_wanted >= least_left * wanted))
+                                continue;
+                        tightest = device;
+                        least_left = left;
+                        least_wanted = wanted;
+                }
+                if (tightest < 0)
+                        return;
+                for (uint32_t i = 0; i < world.n; i++)
+                        if (takes_part[i] && weight[i] == UINT64_MAX &&
+                            (world.member[i].devices >> tightest & 1))
+                                weight[i] = wants(i) * least_left / least_wanted;
+        }
+}
+
+static void compare_weights(void)
+{
+        uint64_t now[MEMBERS], entitled[MEMBERS];
+        bool has_work[MEMBERS], all[MEMBERS];
+
+        for (uint32_t i = 0; i < world.n; i++) {
+                has_work[i] = world.member[i].has_work;
+                all[i] = true;
+        }
+        divide(has_work, now);
+        divide(all, entitled);
+        for (uint32_t i = 0; i < world.n; i++) {
+                assert_int_equal(scheduler_get_entitled(&world.member[i]), entitled[i]);
+                if (has_work[i])
+                        assert_int_equal(world.member[i].weight, now[i] ? now[i] : 1);
+        }
+}
+
+/* Also of those that were asked for before something changed. */
+static void test_weights_are_those_of_the_words(void **state)
+{
+        (void)state;
+
+        srandom(16);
+        for (uint32_t i = 0; i < MEMBERS; i++)
+                add((uint64_t)(random() % 15 + 1), (uint32_t)(random() % 3 * 10));
+        for (int i = 0; i < 2000; i++) {
+                struct scheduler_member *member = &world.member[random() % MEMBERS];
+
+                if (random() % 3 == 0)
+                        scheduler_set_devices(&world.scheduler, member,
+                                              (uint64_t)(random() % 15 + 1));
+                else if (random() % 2 == 0)
+                        scheduler_set_share(&world.scheduler, member,
+                                            (uint32_t)(random() % 3 * 10));
+                else
+                        scheduler_set_work(&world.scheduler, member, !member->has_work);
+                compare_weights();
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -248,6 +358,7 @@ int main(void)
                 cmocka_unit_test_setup(test_who_comes_late_gets_its_part_and_no_more, set_up),
                 cmocka_unit_test_setup(test_it_ends_with_the_last_of_several_devices, set_up),
                 cmocka_unit_test_setup(test_nobody_starves_whatever_happens, set_up),
+                cmocka_unit_test_setup(test_weights_are_those_of_the_words, set_up),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -138,14 +138,14 @@ static void test_entitled(void **state)
 {
         (void)state;
         configure(SCHEDULER_EQUAL_SHARE);
-        assert_int_equal(scheduler_get_entitled(&scheduler, &a), 500000);
+        assert_int_equal(scheduler_get_entitled(&a), 500000);
         configure(SCHEDULER_BEST_EFFORT);
         scheduler_set_share(&scheduler, &a, 90);
-        assert_int_equal(scheduler_get_entitled(&scheduler, &a), 900000);
-        assert_int_equal(scheduler_get_entitled(&scheduler, &b), 100000);
+        assert_int_equal(scheduler_get_entitled(&a), 900000);
+        assert_int_equal(scheduler_get_entitled(&b), 100000);
         configure(SCHEDULER_FIXED_SHARE);
-        assert_int_equal(scheduler_get_entitled(&scheduler, &a), 900000);
-        assert_int_equal(scheduler_get_entitled(&scheduler, &b), 0);
+        assert_int_equal(scheduler_get_entitled(&a), 900000);
+        assert_int_equal(scheduler_get_entitled(&b), 0);
 }
 
 static void test_defaults(void **state)

@@ -27,18 +27,35 @@ static uint32_t part_without_share(const struct scheduler *scheduler)
         return left > percent(1) ? left : percent(1);
 }
 
-uint32_t weight_of(const struct scheduler *scheduler, const struct scheduler_member *member)
+/* What the settings give @member, before anybody is left out; @without: part_without_share(). */
+static uint32_t weight_of(const struct scheduler *scheduler, const struct scheduler_member *member,
+                          uint32_t without)
 {
-        if (member == &scheduler->rest)
-                return member->weight;
         switch (scheduler->settings.policy) {
         case SCHEDULER_EQUAL_SHARE:
                 return SCHEDULER_WHOLE;
         case SCHEDULER_FIXED_SHARE:
                 return member->share ? percent(member->share) : member->portion;
         default:
-                return member->share ? percent(member->share) : part_without_share(scheduler);
+                return member->share ? percent(member->share) : without;
         }
+}
+
+void weight_refresh(struct scheduler *scheduler)
+{
+        uint32_t without = part_without_share(scheduler);
+        struct scheduler_member *member;
+        uint64_t sum = 0;
+
+        list_for_each(member, &scheduler->members, link)
+                sum += weight_of(scheduler, member, without);
+        if (scheduler->settings.policy == SCHEDULER_FIXED_SHARE && sum < SCHEDULER_WHOLE)
+                sum = SCHEDULER_WHOLE;
+        list_for_each(member, &scheduler->members, link)
+                member->entitled =
+                        sum ? (uint32_t)((uint64_t)weight_of(scheduler, member, without) *
+                                         SCHEDULER_WHOLE / sum)
+                            : 0;
 }
 
 /* Portions of vGPUs without a share may add up to more than the device has. */
@@ -48,7 +65,7 @@ static void update_fixed(struct scheduler *scheduler)
         uint64_t sum = 0;
 
         list_for_each(member, &scheduler->members, link)
-                sum += member->weight = weight_of(scheduler, member);
+                sum += member->weight = weight_of(scheduler, member, 0);
         scheduler->rest.weight = sum < SCHEDULER_WHOLE ? SCHEDULER_WHOLE - (uint32_t)sum : 0;
         if (sum <= SCHEDULER_WHOLE)
                 return;
@@ -68,10 +85,7 @@ void weight_update(struct scheduler *scheduler)
         }
         scheduler->rest.weight = 0;
         list_for_each(member, &scheduler->members, link) {
-                if (scheduler->settings.policy == SCHEDULER_EQUAL_SHARE)
-                        member->weight = SCHEDULER_WHOLE;
-                else
-                        member->weight = member->share ? percent(member->share) : without;
+                member->weight = weight_of(scheduler, member, without);
                 sum += member->has_work ? member->weight : 0;
         }
         list_for_each(member, &scheduler->members, link)

@@ -6,8 +6,11 @@
 
 #include "scheduler/member.h"
 
-/* weight_of() - what the settings give @member, in parts of the device, before anybody is left out. */
-uint32_t weight_of(const struct scheduler *scheduler, const struct scheduler_member *member);
+/*
+ * weight_refresh() - members or settings are others: set what each is entitled to when all have work
+ * (member->entitled). weight_update() must follow.
+ */
+void weight_refresh(struct scheduler *scheduler);
 
 /* weight_update() - set all members' weights for who has work now; fixed share: for all. */
 void weight_update(struct scheduler *scheduler);

@@ -228,7 +228,7 @@ bool schedule_get_share(const struct instance *instance, struct schedule_share *
                 return false;
         pthread_mutex_lock(&schedule->lock);
         *ret_share = (struct schedule_share){
-                .entitled = scheduler_get_entitled(&schedule->scheduler, &vgpu->member),
+                .entitled = scheduler_get_entitled(&vgpu->member),
                 .received = scheduler_get_received(&schedule->scheduler, &vgpu->member,
                                                    clock_now(CLOCK_MONOTONIC)),
                 .has_work = vgpu->member.has_work,
