@@ -16,6 +16,7 @@ input change how it behaves (a change is confirmed: "planned"):
     lose MESSAGE          the connection breaks when the next request MESSAGE arrives, which is not read
     end MESSAGE           likewise, and the process takes some seconds to end
     leave MESSAGE         its driver has ended: says so, and hangs up although there is more to read
+    grow MESSAGE SIZE     it allocates SIZE bytes more right before it deals with the next request MESSAGE
     speak VERSION         it joins with that version, and again and again if it is refused
     check                 print "intact" or "DAMAGED"
     charge                write the memory that it holds into the instance page again
@@ -80,6 +81,12 @@ class Gate:
         good = all(fd >= 0 and os.pread(fd, self.sizes[i], 0) == self.pattern(i)
                    for i, fd in enumerate(self.fds))
         say("intact" if good else "DAMAGED")
+
+    def grow(self, size):
+        self.sizes.append(size)
+        self.fds.append(self.create(size))
+        self.fill(len(self.sizes) - 1)
+        self.charge(self.page)
 
     # the connection
 
@@ -194,6 +201,9 @@ class Gate:
             say("stops")
             os.kill(os.getpid(), signal.SIGSTOP)
             behaviour = None
+        if isinstance(behaviour, tuple):
+            self.grow(behaviour[1])
+            behaviour = None
         if message == WELCOME:
             self.slot = struct.unpack_from("=I", body)[0]
             self.charge(fds[0])
@@ -248,11 +258,13 @@ class Gate:
             self.plan[codes[words[1]]] = int(words[2])
         elif words[0] == "hang":
             self.plan[codes[words[1]]] = "hang"
+        elif words[0] == "grow":
+            self.plan[codes[words[1]]] = ("grow", int(words[2]))
         elif words[0] in ("end", "leave", "lose", "stop"):
             self.plan[codes[words[1]]] = words[0]
         elif words[0] == "speak":
             self.version = int(words[1])
-        if words[0].startswith(("end", "refuse", "hang", "leave", "lose", "stop", "speak")):
+        if words[0].startswith(("end", "grow", "refuse", "hang", "leave", "lose", "stop", "speak")):
             say("planned")
 
     def loop(self):

@@ -8,7 +8,7 @@ FAKE_MOVER is a directory; what is in it is the driver's state and survives this
     context-PID   the state of a process (cuCheckpoint*), and the device that it is on
     fail-NAME     a CUresult: the next request NAME (CHECKPOINT, JOB_RUN, ...) fails with it
     pause-NAME    while it is there, a request NAME is not begun; of those behind it only INFO is answered
-    free          free memory of each device, in bytes
+    free          free memory of each device, in bytes, but for what its mover holds or has staged
 """
 import os
 import select
@@ -49,6 +49,7 @@ class Mover:
         self.socket = socket.socket(fileno=3)
         self.state = os.environ["FAKE_MOVER"]
         self.device, self.slabs, self.jobs, self.has_context = device, {}, {}, False
+        self.holds, self.staged = {}, {}
         self.waiting = []  # packets that came behind one that is paused
 
     def path(self, name):
@@ -147,6 +148,7 @@ class Mover:
             if os.path.exists(self.path("free")):
                 with open(self.path("free")) as file:
                     free = int(file.read())
+            free = max(0, free - sum(self.holds.values()) - sum(self.staged.values()))
             return self.send(INFO_IS, header,
                              struct.pack("=QQII", TOTAL, free, self.has_context, 13000))
         if message == CONTEXT:
@@ -173,14 +175,21 @@ class Mover:
             for i in range(count):
                 self.jobs[job_id].segments.append(struct.unpack_from("=IIQQQ", body, 8 + 32 * i))
             return None
-        elif message in (JOB_STAGE, JOB_HASHES):
+        elif message == JOB_STAGE:
+            self.staged[job_id] = struct.unpack_from("=Q", body)[0]
             return None
+        elif message == JOB_HASHES:
+            return None
+        elif message == HOLD:
+            pid, _, size = struct.unpack_from("=iIQ", body)
+            self.holds[pid] = size
         elif message == JOB_RUN:
             self.run(self.jobs[job_id])
             if self.jobs[job_id].n_hashes:  # it copies everything, and says that it cannot hash
                 return self.done(header, hash_error=-EOPNOTSUPP)
         elif message == JOB_END:
             job = self.jobs.pop(job_id)
+            self.staged.pop(job_id, None)
             for fd in job.memory + job.source:
                 os.close(fd)
         elif message == CHECKPOINT:

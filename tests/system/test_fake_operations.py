@@ -11,6 +11,9 @@ from wait import PATIENCE, until
 from wire import Refused
 
 
+CONTEXT_MIB = 72  # assumed of a process of which nothing is known: src/manager/model/footprint.c
+
+
 class Operations(unittest.TestCase):
     def setUp(self):
         self.host = self.enterContext(Host(fake=True))
@@ -148,6 +151,22 @@ class Operations(unittest.TestCase):
         self.assertEqual(host.call("MigrateVgpu", name="train", device="1")["to_device"], 1)
         guest.wait_for("opened")
         self.assertTrue(guest.is_intact())
+
+    def test_who_grows_while_it_moves_has_the_room_that_was_for_staging(self):
+        """And where there is none without staging either, it stays as it was."""
+        host = self.host
+        guest = host.fake_guest("train", 48 * MIB)
+        (host.driver / "free").write_text(str((CONTEXT_MIB + 140) * MIB))  # 64 of it are left to others, 28 are for staging
+        guest.plan(f"grow CLOSE {40 * MIB}")
+        report = host.call("MigrateVgpu", name="train", device="1")
+        self.assertEqual(report["bytes"], 88 * MIB)
+        guest.wait_for("opened")
+        self.assertTrue(guest.is_intact())
+        guest.plan(f"grow CLOSE {60 * MIB}")
+        expect_error("NoRoom", host.call, "MigrateVgpu", name="train", device="0")
+        guest.wait_for("opened", 2)
+        self.assertTrue(guest.is_intact())
+        self.assertEqual(host.vgpu("train")["device"], 1)
 
     def test_without_a_context_that_could_copy_nobody_is_stopped(self):
         host = self.host

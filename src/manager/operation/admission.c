@@ -13,6 +13,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/operation/copies.h"
 #include "manager/operation/handover.h"
 #include "manager/operation/operation.h"
 
@@ -20,6 +21,7 @@
 #define STAGE_RESERVE      (1024 * MIB)
 #define STAGE_RESERVE_PART 16
 
+static void ask_driver(struct operation *operation);
 static void look(struct operation *operation);
 static void start_timer(struct operation *operation);
 
@@ -393,6 +395,25 @@ static uint64_t sum_later(const struct operation *operation)
                        : 0;
 }
 
+/*
+ * What was to be copied ahead is for what is left over: who has grown meanwhile has the room itself. Its mover
+ * lets go of it before it answers how much is free.
+ */
+static bool give_up_staging(struct operation *operation)
+{
+        struct room_promise *staging = &operation->staging[operation->admission.part];
+        struct guest *guest;
+
+        if (operation->admission.can_wait || !room_is_to(staging, &device_of(operation)->room) ||
+            staging->bytes == 0)
+                return false;
+        room_forget(staging);
+        operation_for_each_guest(guest, operation)
+                copies_end(operation, guest);
+        ask_driver(operation);
+        return true;
+}
+
 static void on_info(struct mover *mover, int error, const struct mover_info *info, void *userdata)
 {
         struct operation *operation = userdata;
@@ -410,7 +431,8 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
                             operation->admission.mark) -
                (int64_t)operation->admission.pending + (int64_t)sum_later(operation);
         if (left < 0) {
-                wait_or_refuse(operation);
+                if (!give_up_staging(operation))
+                        wait_or_refuse(operation);
                 return;
         }
         if (!operation->staging[operation->admission.part].room && !operation->is_early)
@@ -438,21 +460,25 @@ static void on_context(struct mover *mover, const struct mover_done *done, void 
         settle(operation);
 }
 
-static void look(struct operation *operation)
+static void ask_driver(struct operation *operation)
 {
         struct mover *mover;
-        int r;
+        int r = device_get_mover(device_of(operation), &mover);
 
-        operation->admission.is_looking = true;
-        operation->admission.is_failed = operation->admission.is_full = false;
-        (void)ask_all(operation);
-        r = device_get_mover(device_of(operation), &mover);
         if (r == 0)
                 r = mover_context(mover, true, on_context, operation);
         if (r == 0)
                 return;
         fail(operation, r, NULL);
         settle(operation);
+}
+
+static void look(struct operation *operation)
+{
+        operation->admission.is_looking = true;
+        operation->admission.is_failed = operation->admission.is_full = false;
+        (void)ask_all(operation);
+        ask_driver(operation);
 }
 
 void admission_begin(struct operation *operation, bool can_wait)
