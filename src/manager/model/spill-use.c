@@ -7,46 +7,46 @@
 #include "manager/model/spilling-internal.h"
 #include "spill/spill.h"
 
-uint64_t spill_use_get(const struct instance *instance)
+/* Of its processes' parts on disk; only of those in files of their own, or of all. */
+static uint64_t sum_parts(const struct instance *instance, bool only_own)
 {
         const struct guest *guest;
         uint64_t sum = 0;
 
         list_for_each(guest, &instance->guests, link)
-                if (guest->spilled)
+                if (guest->spilled && (!only_own || guest->spilled->begin == 0))
                         sum += guest->spilled->bytes;
         return sum;
+}
+
+static uint64_t sum_instances(const struct manager *manager, bool only_own)
+{
+        const struct instance *instance;
+        uint64_t sum = 0;
+
+        list_for_each(instance, &manager->instances, link)
+                sum += sum_parts(instance, only_own);
+        return sum;
+}
+
+uint64_t spill_use_get(const struct instance *instance)
+{
+        return sum_parts(instance, false);
 }
 
 uint64_t spill_use_get_sum(const struct manager *manager)
 {
-        const struct instance *instance;
-        uint64_t sum = 0;
-
-        list_for_each(instance, &manager->instances, link)
-                sum += spill_use_get(instance);
-        return sum;
+        return sum_instances(manager, false);
 }
 
 uint64_t spill_use_get_own(const struct instance *instance)
 {
-        const struct guest *guest;
-        uint64_t sum = 0;
-
-        list_for_each(guest, &instance->guests, link)
-                if (guest->spilled && guest->spilled->begin == 0)
-                        sum += guest->spilled->bytes;
-        return sum;
+        return sum_parts(instance, true);
 }
 
 uint64_t spill_use_get_files(const struct manager *manager)
 {
-        const struct instance *instance;
-        uint64_t sum = 0;
-
-        list_for_each(instance, &manager->instances, link)
-                sum += spill_use_get_own(instance);
-        return sum;
+        return sum_instances(manager, true);
 }
 
 uint64_t spill_use_get_coming(const struct manager *manager, uid_t user)
