@@ -11,9 +11,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 
 import daemons
+import scratch
 from guest import Guest
 from wait import PATIENCE, until
 from wire import Control, Keeper, Refused
@@ -69,7 +69,7 @@ class Host:
     """Directories, programs and a manager."""
 
     def __init__(self, fake=False, options=()):
-        self.root = pathlib.Path(tempfile.mkdtemp(prefix="vgpu-", dir="/tmp"))
+        self.root = pathlib.Path(scratch.make("vgpu-"))
         self.run, self.state, self.lib = self.root / "run", self.root / "state", self.root / "lib"
         self.faults, self.driver = self.root / "faults", self.root / "driver"
         for directory in (self.lib, self.faults, self.driver):
@@ -253,7 +253,7 @@ class Host:
     def guest(self, vgpu, *options):
         """guest-train: each step proves that its memory is right."""
         log = self.root / f"train-{len(self.guests)}"
-        return self.start_guest(vgpu, "guest-train", "--log", log, "--pause", "1", *options, log=log)
+        return self.start_guest(vgpu, "guest-train", "--log", log, "--pause", "10", *options, log=log)
 
     def ordered(self, vgpu, *options):
         """guest-ordered: the same of memory that is allocated in the order of streams."""

@@ -7,8 +7,8 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 
+import scratch
 import stage
 from guest import Guest
 from wait import PATIENCE, until
@@ -36,7 +36,7 @@ class Host:
 
     def __init__(self, devices="2xH200:1G", pool="256M", slab="8M", options=()):
         # Short: the path of a socket has 108 bytes.
-        self.directory = tempfile.mkdtemp(prefix="vg-", dir="/tmp")
+        self.directory = scratch.make("vg-")
         os.chmod(self.directory, 0o755)
         self.run_directory = os.path.join(self.directory, "run")
         self.state_directory = os.path.join(self.directory, "state")

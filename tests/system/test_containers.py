@@ -292,9 +292,9 @@ class Containers(Engines):
     def check_reach(self, pid, name):
         """Of what is vgpud's, the container has the door of its vGPU, and the page of no other."""
         self.host.create("other")
+        run = self.host.run_directory.removeprefix(os.path.dirname(self.host.directory))  # may be a file system
         with open(f"/proc/{pid}/mountinfo") as mounts:
-            mine = {line.split()[3].split(self.host.run_directory.removeprefix("/tmp"))[1] for line in mounts
-                    if self.host.run_directory.removeprefix("/tmp") + "/" in line.split()[3]}
+            mine = {line.split()[3].split(run)[1] for line in mounts if run + "/" in line.split()[3]}
         self.assertEqual(mine, {f"/cdi/{self.host.get(name)['uuid']}", "/sim"})
         root = f"/proc/{pid}/root"
         paths = [os.path.join(folder, file) for part in ("etc", "run", "tmp", "usr/lib/openvgpu/gate", "usr/lib/openvgpu/nvml")

@@ -6,8 +6,10 @@ import time
 # Far beyond what anything here takes on two busy cores: it only ends what hangs.
 PATIENCE = float(os.environ.get("TEST_PATIENCE", "30"))
 
-# Between two looks at something that cannot tell us by itself.
+# Between two looks at something that cannot tell us by itself: at first so long, later a part of the time since.
 INTERVAL = 0.004
+PART = 1 / 16
+INTERVAL_MAX = 0.1
 
 
 class GaveUp(AssertionError):
@@ -16,12 +18,14 @@ class GaveUp(AssertionError):
 
 def until(condition, what, seconds=PATIENCE, context=None):
     """The first true answer of condition(); context() is asked for more words if none comes."""
-    end = time.monotonic() + seconds
+    begin = time.monotonic()
+    end = begin + seconds
     while True:
         answer = condition()
         if answer:
             return answer
-        if time.monotonic() >= end:
+        now = time.monotonic()
+        if now >= end:
             more = f"\n{context()}" if context else ""
             raise GaveUp(f"gave up after {seconds:g} s waiting for {what}{more}")
-        time.sleep(INTERVAL)
+        time.sleep(min(max(INTERVAL, (now - begin) * PART), INTERVAL_MAX))
