@@ -258,6 +258,28 @@ class Kernel(Case):
         self.remove_vgpu()
         self.host.stop_manager()
 
+    def test_what_a_container_had_ends_with_its_last_program(self):
+        """The group is there still: what enters it later counts anew."""
+        for name in ("train", "other"):
+            self.create(name)
+        group, below = self.container()
+        for guest in [self.contained(below, name) for name in ("train", "other")]:
+            guest.kill()
+        both = 2 * limit(128 * MIB, 0)
+
+        def is_free():
+            mib, _ = self.take_inside(below)
+            self.end_programs()
+            return mib * MIB > both
+
+        until(is_free, "the limit of the container to end")
+        guest = self.contained(below, "train")
+        mib, code = self.take_inside(group)
+        self.assertEqual(code, OUT_OF_MEMORY)
+        self.assertLessEqual(mib * MIB, limit(128 * MIB, 1) - 16 * MIB - CONTEXT)
+        guest.kill()
+        self.remove_vgpu()
+
 
 class Driver(unittest.TestCase):
     """A real device: NVIDIA's NVML is asked, here one that notes what it is asked."""

@@ -36,7 +36,7 @@ static void set_off(struct fence *fence, const char *why)
 {
         struct manager *manager = fence->manager;
 
-        if (strncmp(manager->kernel_limits, "off", 3) == 0)
+        if (fence_is_off(fence))
                 return;
         (void)snprintf(manager->kernel_limits, sizeof(manager->kernel_limits), "off: %s", why);
         log_event(LOG_LEVEL_WARNING, "the kernel limits no memory of vGPUs", "reason=\"%s\"", why);
@@ -173,7 +173,7 @@ void fence_apply(struct fence *fence)
         int r;
 
         list_for_each_safe(group, after, &fence->groups, link) {
-                if (strncmp(fence->manager->kernel_limits, "off", 3) == 0 || fence->answer)
+                if (fence_is_off(fence) || fence->answer)
                         return;
                 if (!is_done(group) && fence->manager->simulation[0])
                         simulate(fence, group);

@@ -25,7 +25,9 @@ struct fence_member {
 struct fence_group {
         struct list link;
         struct list members; /* none: its limit is to be taken away, then it is forgotten */
-        bool is_ours;        /* and not a container's */
+        struct fence *fence;
+        sd_event_source *watch; /* of a container's: is anything left in it? */
+        bool is_ours;           /* and not a container's */
         char path[CONTROL_GROUP_MAX];
         uint64_t wanted, asked, set; /* bytes; FENCE_NO_LIMIT */
 };
@@ -50,12 +52,26 @@ int fence_group_make_folder(struct fence *fence, struct failure *failure);
 /* fence_group_remove() - of no vGPU any more: what is left in it goes to the parent. */
 void fence_group_remove(const struct fence *fence, const char *path);
 
+/* Containers: fence-watch.c. */
+
+/* fence_watch() - from now on until @group is freed: it is forgotten once nothing is left in it. */
+void fence_watch(struct fence_group *group);
+
+/* fence_watch_look() - at all of them, now. */
+void fence_watch_look(struct fence *fence);
+
 /* The driver: fence-driver.c. */
 
 /* fence_apply() - have the driver set what is wanted and not set; may take a while. */
 void fence_apply(struct fence *fence);
 
 void fence_driver_end(struct fence *fence);
+
+/* fence_is_off() - and why is known: manager->kernel_limits. */
+bool fence_is_off(const struct fence *fence);
+
+/* fence_release() - @group is for no vGPU any more. */
+void fence_release(struct fence_group *group);
 
 /* fence_forget() - free @group. */
 void fence_forget(struct fence *fence, struct fence_group *group);

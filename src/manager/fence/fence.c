@@ -66,7 +66,7 @@ static void add_member(struct fence_group *group, const struct instance *instanc
         list_append(&group->members, &member->link);
 }
 
-static bool is_off(const struct fence *fence)
+bool fence_is_off(const struct fence *fence)
 {
         return strncmp(fence->manager->kernel_limits, "off", 3) == 0;
 }
@@ -81,7 +81,7 @@ void fence_note(struct fence *fence)
 
                 list_for_each(group, &fence->groups, link)
                         if (group->is_ours && find_member(group, instance) &&
-                            group->set != FENCE_NO_LIMIT && !is_off(fence))
+                            group->set != FENCE_NO_LIMIT && !fence_is_off(fence))
                                 limit = group->set;
                 instance->kernel_limit = limit;
         }
@@ -106,25 +106,35 @@ static void add(struct fence *fence, const struct instance *instance, const char
                 group = calloc(1, sizeof(*group));
                 if (!group)
                         return;
-                *group = (struct fence_group){ .is_ours = is_ours,
+                *group = (struct fence_group){ .fence = fence,
+                                               .is_ours = is_ours,
                                                .wanted = FENCE_NO_LIMIT,
                                                .asked = FENCE_NO_LIMIT,
                                                .set = FENCE_NO_LIMIT };
                 list_init(&group->members);
                 (void)snprintf(group->path, sizeof(group->path), "%s", path);
                 list_append(&fence->groups, &group->link);
+                if (!is_ours)
+                        fence_watch(group);
         }
         add_member(group, instance);
 }
 
-void fence_forget(struct fence *fence, struct fence_group *group)
+void fence_release(struct fence_group *group)
 {
         struct fence_member *member, *after;
 
-        if (fence->under_way == group)
-                fence->under_way = NULL;
         list_for_each_safe(member, after, &group->members, link)
                 remove_member(member);
+        group->wanted = FENCE_NO_LIMIT;
+}
+
+void fence_forget(struct fence *fence, struct fence_group *group)
+{
+        if (fence->under_way == group)
+                fence->under_way = NULL;
+        fence_release(group);
+        sd_event_source_disable_unref(group->watch);
         list_remove(&group->link);
         free(group);
 }
@@ -256,6 +266,8 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
 {
         struct fence *fence = userdata;
 
+        if (event == GUEST_LEFT)
+                fence_watch_look(fence);
         if (event == GUEST_JOINED || event == GUEST_LOADED)
                 enter(fence, guest->instance, guest, guest->pid);
         if (event == GUEST_JOINED || event == GUEST_LOADED || event == GUEST_LEFT)
