@@ -165,6 +165,8 @@ static void take_word(struct parser *parser, char *word)
                  (command->n_words_max == COMMAND_WORDS_ANY && arguments->n_words > 0 &&
                   is_device(command, word)))
                 complain_too_many(parser, word);
+        else if (!*word)
+                complain(parser, "", "the %s is empty", command->word);
         arguments->words[arguments->n_words++] = word;
 }
 

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -200,6 +201,27 @@ static int run_meant(struct round *round)
         return 0;
 }
 
+/* Those that were named, each once: what is asked for twice cannot be done twice. */
+static int run_named(struct round *round)
+{
+        const struct arguments *arguments = round->arguments;
+        CLEANUP(freep) const char **names = calloc(arguments->n_words, sizeof(*names));
+        size_t n = 0;
+
+        if (!names)
+                return say_failure(arguments, EXIT_CODE_FAILED, "OutOfMemory", "", "out of memory");
+        for (size_t i = 0; i < arguments->n_words; i++) {
+                size_t k = 0;
+
+                while (k < n && strcmp(names[k], arguments->words[i]) != 0)
+                        k++;
+                names[k] = arguments->words[i];
+                n = k == n ? n + 1 : n;
+        }
+        run_all(round, names, n);
+        return 0;
+}
+
 /* One name, as it always was. */
 static int run_one(const struct arguments *arguments, struct vgpu_client *client,
                    const struct several *several)
@@ -222,7 +244,7 @@ int several_run(const struct arguments *arguments, struct vgpu_client *client,
                                .several = several,
                                .options = VGPU_OPERATION_OPTIONS_INIT };
         char see[64];
-        int r = 0;
+        int r;
 
         snprintf(see, sizeof(see), "see 'vgpu help %s'", arguments->command->name);
         if (is_all && arguments->n_words > 0)
@@ -236,10 +258,7 @@ int several_run(const struct arguments *arguments, struct vgpu_client *client,
                 return run_one(arguments, client, several);
 
         round.results = json_array();
-        if (is_all)
-                r = run_meant(&round);
-        else
-                run_all(&round, (const char *const *)arguments->words, arguments->n_words);
+        r = is_all ? run_meant(&round) : run_named(&round);
         if (r == 0 && arguments->is_json)
                 r = document_print(arguments, json_pack("{sO}", "results", round.results));
         json_decref(round.results);

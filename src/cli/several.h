@@ -4,7 +4,7 @@
 
 /*
  * Several vGPUs in one command. They are handled at the same time if they wait for operations, else one after
- * another; what is said is in their order. A failure does not stop the rest. That no vgpud answers is said once.
+ * another; what is said is in their order. A name that is given twice counts once. A failure does not stop the rest. That no vgpud answers is said once.
  *
  * With --json, one name prints the usual document. Several names, or --all, print {"results":
  * [...]} of the successes. Each error is a document of its own.

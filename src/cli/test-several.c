@@ -35,6 +35,39 @@ static void test_a_failure_stops_none_of_the_others(void **state)
                        "vgpu: rm: no b\nhint: look\nvgpu: rm: c is busy\n");
 }
 
+static void test_a_name_that_is_given_twice_counts_once(void **state)
+{
+        static const struct fake_step removed[] = { REMOVED, REMOVED };
+        static const struct fake_step suspended[] = { SUSPENDED };
+        const struct outcome *outcome;
+        (void)state;
+
+        outcome = vgpu(suspended, 1, WORDS("suspend", "train", "train"));
+        assert_int_equal(outcome->code, 0);
+        assert_string_equal(outcome->err, "");
+        assert_non_null(strstr(outcome->out, "suspended train"));
+        command_expect(vgpu(removed, 2, WORDS("rm", "train", "b", "train", "b")), 0,
+                       "removed train\nremoved train\n", "");
+}
+
+static void test_an_empty_name_is_refused(void **state)
+{
+        static const char *const commands[] = { "migrate", "suspend", "resume", "rm", "show" };
+        (void)state;
+
+        for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+                const struct outcome *outcome = vgpu(NULL, 0, WORDS(commands[i], ""));
+
+                assert_int_equal(outcome->code, 2);
+                assert_non_null(
+                        strstr(outcome->err, ": the name of the vGPU is empty\nhint: see "));
+        }
+        command_expect(vgpu(NULL, 0, WORDS("rm", "train", "")), 2, "",
+                       "vgpu: rm: the name of the vGPU is empty\nhint: see 'vgpu help rm'\n");
+        command_expect(vgpu(NULL, 0, WORDS("create", "", "--fb", "1G")), 2, "",
+                       "vgpu: create: the name is empty\nhint: see 'vgpu help create'\n");
+}
+
 static void test_without_vgpud_it_is_said_once(void **state)
 {
         static const struct fake_step step = { .method = "ResumeVgpu", .hang_up = 1 };
@@ -165,6 +198,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_failure_stops_none_of_the_others),
+                cmocka_unit_test(test_a_name_that_is_given_twice_counts_once),
+                cmocka_unit_test(test_an_empty_name_is_refused),
                 cmocka_unit_test(test_without_vgpud_it_is_said_once),
                 cmocka_unit_test(test_several_move_to_the_device_that_is_named),
                 cmocka_unit_test(test_json_of_several_are_results_and_errors),
