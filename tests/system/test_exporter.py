@@ -373,7 +373,7 @@ class StatePage(case.Case):
 
     def test_scrapes_are_answered_where_nothing_but_the_state_page_is(self):
         """No socket leads from there to vgpud, so no system call of vgpud's can be for a scrape."""
-        directory = tempfile.TemporaryDirectory(prefix="vg-")
+        directory = tempfile.TemporaryDirectory(dir=self.host.directory)  # a link stays in its file system
         self.addCleanup(directory.cleanup)
         os.link(os.path.join(self.host.run_directory, "state-page"), os.path.join(directory.name, "state-page"))
         environment = {**self.host.environment(), "OPENVGPU_RUN": directory.name}

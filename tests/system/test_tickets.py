@@ -71,7 +71,7 @@ class Tickets(case.Case):
 
     def maker(self, vgpu="job", **how):
         """A process that has made memory, and its ticket."""
-        path = f"{self.host.directory}/{self.id()}-{random.getrandbits(32)}"
+        path = f"{self.host.directory}/{random.getrandbits(32)}"
         guest = self.host.run(vgpu, "guest-share", "make", "descriptor", path, "2M", **how).wait_ready()
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
             connection.connect(path)
