@@ -421,7 +421,7 @@ static void check_ready(void *userdata)
                   manager->options->run_directory);
 }
 
-static const struct observer observer = { .changed = check_ready };
+static struct observer observer = { .changed = check_ready };
 
 /* The database says so itself; what else a start writes is in the run directory. */
 static int explain(const struct options *options, int error, struct failure *failure)

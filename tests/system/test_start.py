@@ -92,6 +92,23 @@ class Start(unittest.TestCase):
             self.assertEqual(result.returncode, 2)
             self.assertIn(word, result.stderr)
 
+    def test_it_starts_with_everything_that_can_be_asked_for(self):
+        """Each part that listens to events has room among the others."""
+        host, groups, disk = self.host, self.host.root / "groups", self.host.root / "disk"
+        for folder in (groups, disk):
+            folder.mkdir(mode=0o700)
+        (groups / "cgroup.procs").touch()
+        host.start(options=["--cdi", host.root / "cdi.json", "--cdi-new", "64M", "--kernel-limits", groups,
+                            "--spill", disk, "--overcommit", "all", "--pin-ahead", "all", "--clean-copies", "verify",
+                            "--refresh", "1G", "--swap-time", "20", "--turns", "gate", "--log-format", "json"])
+        host.call("CreateVgpu", name="train", frame_buffer=128 * MIB, device="0")
+        guest = host.fake_guest("train", 4 * MIB)
+        host.call("SuspendVgpu", name="train")
+        host.call("ResumeVgpu", name="train")
+        guest.wait_for("opened")
+        self.assertIn("train", (host.root / "cdi.json").read_text())
+        self.assertTrue(list(groups.glob("openvgpu*/" + host.vgpu("train")["uuid"])))
+
     def test_there_is_room_for_the_descriptors_of_large_guests(self):
         """Where the kernel makes it later, all of vgpud waits for that."""
         self.host.start()

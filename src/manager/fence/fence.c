@@ -274,7 +274,7 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
                 update(fence, guest->instance);
 }
 
-static const struct observer observer = { .of_instance = on_instance, .of_guest = on_guest };
+static struct observer observer = { .of_instance = on_instance, .of_guest = on_guest };
 
 static bool is_of_one(const struct fence *fence, const char *uuid)
 {

@@ -345,7 +345,7 @@ static void on_toolkit(void *userdata)
         write_again(containers);
 }
 
-static const struct observer observer = { .of_instance = on_instance };
+static struct observer observer = { .of_instance = on_instance };
 
 static int open_all(struct containers *containers)
 {

@@ -531,7 +531,7 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
 }
 
 /* To the manager's end: guests are unloaded when the socket is closed. */
-static const struct observer observer = { .of_instance = on_instance, .of_guest = on_guest };
+static struct observer observer = { .of_instance = on_instance, .of_guest = on_guest };
 
 int guest_socket_new(struct guest_socket **ret_socket, struct manager *manager)
 {

@@ -506,7 +506,7 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
         sharing_end(guest);
 }
 
-static const struct observer observer = { .of_guest = on_guest };
+static struct observer observer = { .of_guest = on_guest };
 
 void share_subscribe(struct manager *manager)
 {

@@ -201,9 +201,9 @@ static void on_operation(const struct operation *operation, bool has_succeeded, 
                      describe_asker(asker, sizeof(asker), operation));
 }
 
-static const struct observer observer = { .of_instance = on_instance,
-                                          .of_guest = on_guest,
-                                          .of_operation = on_operation };
+static struct observer observer = { .of_instance = on_instance,
+                                    .of_guest = on_guest,
+                                    .of_operation = on_operation };
 
 /* Writing and reading. */
 

@@ -536,7 +536,7 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
                 instance->image = image_session_free(instance->image);
 }
 
-static const struct observer observer = { .of_instance = on_instance };
+static struct observer observer = { .of_instance = on_instance };
 
 void image_subscribe(struct manager *manager)
 {

@@ -73,7 +73,7 @@ uint64_t meter_get_former_ns(const struct meter *meter);
 void meter_wake(struct meter *meter);
 
 /* The life of vGPUs and of processes in them; userdata is the meter. */
-extern const struct observer meter_observer;
+extern struct observer meter_observer;
 
 /* The source: adds what it sees to new_ns (or weight_ns, of GPU time on a device that has turns). */
 int meter_source_new(struct meter_source **ret_source, struct manager *manager);

@@ -250,9 +250,9 @@ static void on_device(struct device *device, enum device_event event, void *user
                 (void)meter_settle_all(userdata);
 }
 
-const struct observer meter_observer = { .of_instance = on_instance,
-                                         .of_guest = on_guest,
-                                         .of_device = on_device };
+struct observer meter_observer = { .of_instance = on_instance,
+                                   .of_guest = on_guest,
+                                   .of_device = on_device };
 
 size_t meter_clear_accounting(struct instance *instance)
 {

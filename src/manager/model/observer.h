@@ -45,7 +45,7 @@ enum device_event {
         DEVICE_SWITCHES_SOURCE, /* from now on its GPU time is measured otherwise: turns, or not */
 };
 
-/* A function that is NULL is not called. */
+/* A function that is NULL is not called. The rest is observer_add()'s: a list of them has no limit and needs no memory. */
 struct observer {
         void (*changed)(void *userdata); /* anything that is shown */
         void (*of_instance)(struct instance *instance, enum instance_event event, void *userdata);
@@ -53,24 +53,21 @@ struct observer {
         void (*of_device)(struct device *device, enum device_event event, void *userdata);
         /* What its caller asked for has been done, or it has been undone; it may have to tidy up still. */
         void (*of_operation)(const struct operation *operation, bool has_succeeded, void *userdata);
+
+        struct observer *next;
+        void *userdata;
 };
 
 /* Those of a manager; all zero: there are none. */
-#define OBSERVERS_MAX 16
-
 struct observers {
-        struct {
-                const struct observer *observer;
-                void *userdata;
-        } list[OBSERVERS_MAX];
-        unsigned int n;
+        struct observer *first;
 };
 
-/* observer_add() - @observer must stay where it is. */
-void observer_add(struct observers *observers, const struct observer *observer, void *userdata);
+/* observer_add() - @observer must stay where it is, and is one manager's at a time. */
+void observer_add(struct observers *observers, struct observer *observer, void *userdata);
 
 /* observer_remove() - fine if it was never added. Not while an event is told. */
-void observer_remove(struct observers *observers, const struct observer *observer);
+void observer_remove(struct observers *observers, struct observer *observer);
 
 void observer_tell_changed(const struct observers *observers);
 void observer_tell_instance(const struct observers *observers, struct instance *instance,

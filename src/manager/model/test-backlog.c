@@ -98,7 +98,7 @@ static void count_tries(struct instance *instance, enum instance_event event, vo
                 instance->operation = (struct operation *)instance; /* looked at by nobody here */
 }
 
-static const struct observer tries = { .of_instance = count_tries };
+static struct observer tries = { .of_instance = count_tries };
 
 /* Everything that is due at once. */
 static void run_loop(struct fixture *fixture)

@@ -197,9 +197,9 @@ static void on_device(struct device *device, enum device_event event, void *user
                 operation_wake_all(device->manager);
 }
 
-static const struct observer observer = { .of_instance = on_instance,
-                                          .of_guest = on_guest,
-                                          .of_device = on_device };
+static struct observer observer = { .of_instance = on_instance,
+                                    .of_guest = on_guest,
+                                    .of_device = on_device };
 
 void operation_subscribe(struct manager *manager)
 {

@@ -529,7 +529,7 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
                 stop(guest);
 }
 
-static const struct observer observer = { .of_guest = on_guest };
+static struct observer observer = { .of_guest = on_guest };
 
 void refresh_subscribe(struct manager *manager)
 {

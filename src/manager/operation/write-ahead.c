@@ -97,7 +97,7 @@ static void on_operation(const struct operation *operation, bool has_succeeded, 
         look_later(userdata);
 }
 
-static const struct observer observer = { .of_operation = on_operation };
+static struct observer observer = { .of_operation = on_operation };
 
 void write_ahead_subscribe(struct manager *manager)
 {

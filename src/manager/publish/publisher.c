@@ -520,7 +520,7 @@ static void on_changed(void *userdata)
         (void)arm(publisher);
 }
 
-static const struct observer observer = { .changed = on_changed };
+static struct observer observer = { .changed = on_changed };
 
 static void fill_state_page(struct publisher *publisher)
 {

@@ -486,9 +486,9 @@ static void on_operation(const struct operation *operation, bool has_succeeded, 
         look_soon(residency, instance);
 }
 
-static const struct observer observer = { .of_instance = on_instance,
-                                          .of_guest = on_guest,
-                                          .of_operation = on_operation };
+static struct observer observer = { .of_instance = on_instance,
+                                    .of_guest = on_guest,
+                                    .of_operation = on_operation };
 
 /* Settings. */
 

@@ -336,7 +336,7 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
                 forget(guest);
 }
 
-static const struct observer observer = { .of_instance = on_instance, .of_guest = on_guest };
+static struct observer observer = { .of_instance = on_instance, .of_guest = on_guest };
 
 void schedule_subscribe(struct manager *manager)
 {
