@@ -203,6 +203,15 @@ class Faults(Overcommitted):
         return int(until(lambda: [i for i in "012" if self.host.vgpu(f"v{i}")["state"] == "suspended"],
                          "one to be away")[0])
 
+    def crowd_out(self, name, left):
+        """A program outside of all vGPUs, who takes all but @left of the device that @name is on."""
+        environment = dict(os.environ, **self.host.call("PrepareRun", name=name)["environment"])
+        for variable in ("LD_PRELOAD", "OPENVGPU_VGPU"):
+            del environment[variable]
+        guest = Guest([os.environ["TEST_GUESTS"] + "/guest-leave", left], environment)
+        self.host.guests.append(guest)
+        return guest.wait_ready()
+
     def begin(self, name, *options):
         """A guest that is not ready yet."""
         environment = dict(os.environ, **self.host.call("PrepareRun", name=name)["environment"])
@@ -327,6 +336,22 @@ class Faults(Overcommitted):
         until(lambda: guests[away].steps() >= wanted, "the step")
         self.assertEqual(self.host.vgpu(f"v{away}")["device"], 1)
         self.finish(*guests)
+
+    def test_programs_outside_of_all_vgpus(self):
+        """Nothing makes them leave: who waits for their memory is told so, and comes in when they have ended."""
+        guests = self.crowd()
+        waits = guests[self.away()]
+        name = f"v{guests.index(waits)}"
+        self.finish(*(guest for guest in guests if guest is not waits))
+        stranger = self.crowd_out(name, "40M")
+        wanted = waits.steps() + 1
+        waits.write("")
+        until(lambda: "programs outside of all vGPUs have about" in self.host.vgpu(name)["demand_reason"], "the reason")
+        self.assertEqual(self.host.vgpu(name)["demand"], "waiting for memory")
+        stranger.end_input()
+        until(lambda: waits.steps() >= wanted, "the step")
+        self.assertEqual(self.host.vgpu(name)["demand_reason"], "")
+        self.finish(waits)
 
     def test_one_that_is_never_idle(self):
         """Kernels of a second and a half, one after another: it leaves between two of them, and comes back."""

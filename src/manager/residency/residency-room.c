@@ -291,29 +291,82 @@ static void note(struct instance *instance, const char *reason)
         snprintf(instance->residency.reason, sizeof(instance->residency.reason), "%s", reason);
 }
 
-/* Who is in the way for good, if that can be said. */
-static void note_stuck(struct instance *instance)
+/* What of the device nobody has that vgpud knows: the driver's, and programs outside of all vGPUs. */
+static uint64_t get_outside(const struct residency_look *look)
+{
+        const struct instance *instance;
+        uint64_t known = look->memory_free + device_get_used(look->device);
+
+        if (look->device->has_context)
+                known += footprint_get_unknown(look->device);
+        list_for_each(instance, &look->device->manager->instances, link) {
+                const struct guest *guest;
+
+                if (instance_home(instance) != look->device)
+                        continue;
+                list_for_each(guest, &instance->guests, link)
+                        if (guest->context == GUEST_CONTEXT_RUNNING)
+                                known += footprint_get(guest, 0, look->device);
+        }
+        return known < look->device->memory_total ? look->device->memory_total - known : 0;
+}
+
+/* Without them there would be room: it says so, for nothing that vgpud does will make them leave. */
+static bool note_outside(const struct residency_look *look, struct instance *instance, int64_t lack)
+{
+        uint64_t outside = get_outside(look);
+        char size[SIZE_TEXT_MAX];
+
+        if (lack <= 0 || outside < (uint64_t)lack)
+                return false;
+        snprintf(
+                instance->residency.reason, sizeof(instance->residency.reason),
+                "programs outside of all vGPUs have about %s of device %u ('nvidia-smi' lists them)",
+                size_format(size, outside), look->device->index);
+        return true;
+}
+
+static bool note_held(struct instance *instance)
 {
         const struct instance *other;
 
-        if (!promise_is_overcommitted(instance_home(instance))) {
-                note(instance,
-                     "its device has promised its memory to vGPUs that have work or do not "
-                     "leave by themselves");
-                return;
-        }
         list_for_each(other, &instance->manager->instances, link) {
                 char hold[sizeof(instance->residency.reason)];
 
+                if (other == instance || instance_home(other) != instance_home(instance))
+                        continue;
                 residency_find_hold(other, hold, sizeof(hold));
-                if (other == instance || instance_home(other) != instance_home(instance) ||
-                    !hold[0])
+                if (!hold[0])
                         continue;
                 snprintf(instance->residency.reason, sizeof(instance->residency.reason),
                          "vGPU %.40s stays on the device: %.120s", other->name, hold);
-                return;
+                return true;
         }
-        note(instance, "its device has not enough memory that others could leave");
+        return false;
+}
+
+/* Who is in the way for good, if that can be said. @lack: what is missing if all leave that can. */
+static void note_stuck(const struct residency_look *look, struct instance *instance, int64_t lack)
+{
+        if (!promise_is_overcommitted(instance_home(instance)))
+                note(instance,
+                     "its device has promised its memory to vGPUs that have work or do not "
+                     "leave by themselves");
+        else if (!note_outside(look, instance, lack) && !note_held(instance))
+                note(instance, "its device has not enough memory that others could leave");
+}
+
+/* What is missing for it when all the others have left; without those that cannot, if they do not @count. */
+static int64_t get_lack(const struct player *player, const struct player *players, size_t n,
+                        int64_t free, bool count_held)
+{
+        int64_t lack = (int64_t)player->stay.needs - free;
+
+        for (size_t i = 0; i < n; i++)
+                if (&players[i] != player && players[i].stay.place != STAY_AWAY &&
+                    (count_held || !players[i].stay.is_held))
+                        lack -= (int64_t)players[i].stay.bytes;
+        return lack;
 }
 
 /* Would it be too much without all the others, whatever they hold? Then waiting is in vain. */
@@ -323,9 +376,7 @@ static bool is_too_much(const struct player *player, const struct player *player
         for (size_t i = 0; i < n; i++)
                 if (&players[i] != player && players[i].stay.place == STAY_COMING)
                         return false;
-                else if (&players[i] != player && players[i].stay.place != STAY_AWAY)
-                        free += (int64_t)players[i].stay.bytes;
-        return free < (int64_t)player->stay.needs;
+        return get_lack(player, players, n, free, true) > 0;
 }
 
 /* Also one that the policy does not look at, because a command is busy with it. */
@@ -355,7 +406,8 @@ static void deny(struct player *player, const struct player *players, size_t n, 
                 answer(instance, "the device has not as much even without the others");
 }
 
-static void carry_out(struct player *player, const struct player *players, size_t n, int64_t free)
+static void carry_out(const struct residency_look *look, struct player *player,
+                      const struct player *players, size_t n, int64_t free)
 {
         struct instance *instance = player->instance;
         bool is_off = instance_is_off(instance);
@@ -383,7 +435,7 @@ static void carry_out(struct player *player, const struct player *players, size_
                 break;
         case STAY_STUCK:
                 let_go(instance);
-                note_stuck(instance);
+                note_stuck(look, instance, get_lack(player, players, n, free, false));
                 if (!is_off)
                         deny(player, players, n, free);
                 break;
@@ -471,7 +523,7 @@ static void decide(struct residency *residency, const struct device *device, int
         }
         for (size_t i = 0; i < n; i++) {
                 take_late(look, &players[i].stay);
-                carry_out(&players[i], players, n, free);
+                carry_out(look, &players[i], players, n, free);
         }
         if (next != STAY_NEVER)
                 residency_look_in(residency, next > now ? next - now : 0);
