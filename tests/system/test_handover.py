@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One vGPU comes into the room that another one leaves, while it leaves; and whoever dies, nothing is lost."""
 import os
+import re
 import signal
 import unittest
+import unittest.mock
 
 from harness import MIB, Host
 from wait import until
@@ -27,7 +29,8 @@ class Handover(unittest.TestCase):
         self.host.call("CreateVgpu", name=name, frame_buffer=QUOTA)
         if self.keeps_context:
             self.host.call("SetVgpuIdle", name=name, idle_after=3600, idle_keep_context=True)
-        return self.host.guest(name, *SIZE, "--seed", 1000 * len(self.host.guests), "--on-demand")
+        with unittest.mock.patch.dict(os.environ, OPENVGPU_FAULT_DIR=str(self.host.faults)):  # for its gate
+            return self.host.guest(name, *SIZE, "--seed", 1000 * len(self.host.guests), "--on-demand")
 
     def log(self):
         return (self.host.root / "log").read_text(errors="replace")
@@ -64,6 +67,20 @@ class Handover(unittest.TestCase):
         self.host.wait_paused("mover.passed")
         return coming, leaving, has_come
 
+    def since_coming(self):
+        """The log since one began to come."""
+        return self.log().rpartition(" comes in by demand ")[2]
+
+    def parts(self, coming, moment):
+        """How many others were copied at each such moment of a part of its memory."""
+        return [int(n) for n in re.findall(rf"part is {moment} vgpu={self.name(coming)} .*beside=(\d+)",
+                                           self.since_coming())]
+
+    def wait_beside(self, coming):
+        """The mover is held up at the end of a part; meanwhile it makes the next one ready and copies it."""
+        self.host.wait_paused("mover.job-copied")
+        until(lambda: 1 in self.parts(coming, "filled"), "another part to arrive")
+
     def wait_coming(self, coming):
         return self.host.wait_state(self.name(coming), "resuming")
 
@@ -84,21 +101,40 @@ class Swaps(Handover):
         coming, leaving, has_come = self.begin()
         self.wait_coming(coming)
         self.assertEqual(self.host.vgpu(self.name(leaving))["state"], "suspending")
-        until(lambda: f"copied vgpu={self.name(coming)} " in self.log().rpartition(" comes in by demand ")[2],
-              "a part of it to arrive")
+        until(lambda: self.parts(coming, "filled"), "a part of it to arrive")
         self.host.go_on("mover.passed")
         self.check_end(has_come)
 
-    def test_it_begins_with_the_copy(self):
-        """Its gates need not wait for the first part to be free."""
-        coming, leaving = self.away()
-        (self.host.faults / "mover.hashing=pause").touch()
-        has_come = self.ask(coming)
-        self.host.wait_paused("mover.hashing")
-        self.wait_coming(coming)
-        self.assertEqual(self.host.vgpu(self.name(leaving))["state"], "suspending")
-        self.host.go_on("mover.hashing")
+    def test_one_part_is_copied_while_another_one_is(self):
+        coming, _, has_come = self.begin()
+        (self.host.faults / "mover.job-copied=pause").touch()
+        self.wait_beside(coming)
+        self.host.go_on("mover.job-copied")
+        self.host.go_on("mover.passed")
         self.check_end(has_come)
+
+    def test_it_takes_what_is_free_once_the_other_one_stands_still(self):
+        """The one that leaves has not even exported its memory when a part of the other one is there."""
+        coming, leaving = self.away()
+        (self.host.faults / "gate-export=pause").touch()
+        has_come = self.ask(coming)
+        self.host.wait_paused("gate-export")
+        until(lambda: self.parts(coming, "filled"), "a part of it to arrive")
+        self.assertEqual(self.host.vgpu(self.name(leaving))["state"], "suspending")
+        self.assertNotIn(f"exported vgpu={self.name(leaving)} ", self.since_coming())
+        self.host.go_on("gate-export")
+        self.check_end(has_come)
+
+    def test_who_leaves_is_killed_while_the_other_one_takes_what_is_free(self):
+        coming, leaving = self.away()
+        (self.host.faults / "gate-export=pause").touch()
+        has_come = self.ask(coming)
+        self.host.wait_paused("gate-export")
+        until(lambda: self.parts(coming, "filled"), "a part of it to arrive")
+        leaving.process.kill()
+        until(has_come, "the step")
+        self.guests.remove(leaving)
+        self.finish()
 
     def test_who_leaves_is_killed_before_anything_is_free(self):
         coming, leaving = self.away()
@@ -216,6 +252,44 @@ class Faults(Handover):
                 self.host.go_on(point)
                 until(has_come, "the step")
         self.check_end()
+
+    def test_the_mover_is_killed_with_two_parts_under_way(self):
+        """What was copied is not copied again; what was not, another mover copies."""
+        for point in ("mover.passed", "mover.job-copied"):
+            with self.subTest(point):
+                coming, _, has_come = self.begin()
+                (self.host.faults / "mover.job-copied=pause").touch()
+                self.wait_beside(coming)
+                if point != "mover.passed":
+                    self.host.go_on("mover.passed")
+                for pid in self.host.movers():
+                    os.kill(pid, signal.SIGKILL)
+                for left in ("mover.passed", "mover.job-copied"):
+                    (self.host.faults / left).unlink(missing_ok=True)
+                until(has_come, "the step")
+        self.check_end()
+
+    def test_it_fails_with_two_parts_under_way(self):
+        """All that has arrived is let go of, and who leaves has its room again."""
+        coming, _, has_come = self.begin()
+        (self.host.faults / "mover.job-copied=pause").touch()
+        self.wait_beside(coming)
+        (self.host.faults / "suspend.moved=fail").touch()
+        self.host.go_on("mover.passed")
+        until(lambda: not (self.host.faults / "suspend.moved=fail").exists(), "the step to fail")
+        self.host.go_on("mover.job-copied")
+        self.check_end(has_come)
+
+    def test_who_leaves_stays_after_all_while_the_other_one_takes_what_is_free(self):
+        coming, leaving = self.away()
+        (self.host.faults / "gate-export=pause").touch()
+        has_come = self.ask(coming)
+        self.host.wait_paused("gate-export")
+        until(lambda: self.parts(coming, "filled"), "a part of it to arrive")
+        (self.host.faults / "suspend.exported=fail").touch()
+        self.host.go_on("gate-export")
+        until(lambda: f"waits again: who was leaving for it stays vgpu={self.name(coming)}" in self.log(), "the undoing")
+        self.check_end(has_come)
 
     def test_the_one_that_leaves_is_killed(self):
         coming, leaving, has_come = self.begin()

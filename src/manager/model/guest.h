@@ -108,9 +108,10 @@ struct guest_room {
 /* A copy of its memory, by the mover of one device: operation/copies.h. */
 struct guest_job {
         struct guest *guest;
-        size_t part;    /* of its vGPU */
-        bool is_in_use; /* by the copy under way */
-        bool has_run;   /* all of it is there, and it has not ended yet */
+        size_t part;     /* of its vGPU */
+        size_t first, n; /* allocations of the guest, of which it has those of its part */
+        bool is_in_use;  /* by the copy under way */
+        bool has_run;    /* all of it is there, and it has not ended yet */
         uint32_t id;
         enum mover_job_kind kind;
         struct hash_value *hashes; /* what its mover is told, and tells, of its blocks */
@@ -119,6 +120,25 @@ struct guest_job {
         uint32_t generation;       /* of the mover that has it; 0: no job */
         uint64_t bytes_done;       /* of its progress, as counted so far */
 };
+
+/* A part of its memory is filled while it comes early: operation/filling.h. */
+enum guest_fill_state {
+        GUEST_FILL_FREE = 0,
+        GUEST_FILL_PREPARING, /* the pool is made ready */
+        GUEST_FILL_RUNNING,
+        GUEST_FILL_ENDING, /* it is filled, or has failed, and the mover lets go of it */
+};
+
+struct guest_fill {
+        struct guest_job job;
+        enum guest_fill_state state;
+        bool has_failed; /* what it was to fill is not there */
+        bool is_awaited; /* a part of the operation ends with it */
+        void (*then)(struct guest *guest);
+};
+
+/* One is copied while the next is made ready. */
+#define GUEST_FILLS 2
 
 struct guest {
         struct list link; /* in instance->guests */
@@ -248,10 +268,11 @@ struct guest {
                 void (*then)(struct guest *guest);
         } comparison;
 
-        struct {                            /* operation/arrival.c */
-                size_t n_created, n_filled; /* allocations, from the first on */
-                size_t n_creating;          /* the next ones; 0: none are being created */
-                bool is_looking, is_filling, is_over;
+        struct {                           /* operation/arrival.c */
+                size_t n_created, n_begun; /* allocations, from the first on; to be filled */
+                size_t n_creating;         /* the next ones; 0: none are being created */
+                struct guest_fill fill[GUEST_FILLS];
+                bool is_looking, is_over;
                 uint64_t
                         lack_ns; /* CLOCK_MONOTONIC: since when it lacks room that nobody makes; or 0 */
                 sd_event_source *timer; /* until it looks for room again */

@@ -26,6 +26,7 @@ enum instance_event {
         INSTANCE_RESIZED,   /* its quota is another one */
         INSTANCE_LAUNCHES,  /* `vgpu run` becomes a program in it: one more of instance->launches */
         INSTANCE_SHARE_SET, /* its share of its device's time is another one */
+        INSTANCE_MAKES_WAY, /* it leaves for another one, and stands still */
         INSTANCE_REMOVED,   /* it is not in the store any more; INSTANCE_UNLOADED follows */
         INSTANCE_UNLOADED,  /* it is about to be freed: it was removed, or the manager ends */
 };

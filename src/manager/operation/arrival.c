@@ -5,6 +5,7 @@
 
 #include "abi/cuda.h"
 #include "base/clock.h"
+#include "base/size.h"
 #include "manager/guests/guest-request.h"
 #include "manager/model/ceiling.h"
 #include "manager/model/device-mover.h"
@@ -13,15 +14,27 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/operation/broadcast.h"
-#include "manager/operation/copies.h"
+#include "manager/operation/filling.h"
 #include "manager/operation/handover.h"
+#include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
 
-/* A part is that much of a guest's memory at most; less than half of it is waited for, while more becomes free. */
+/*
+ * A part is that much of a guest's memory at most. While one is copied, less than half of that is waited for, if more
+ * becomes free. The first one is smaller: it is there soon, and two that are copied at the same time do not end so.
+ */
 #define PARTS 16
+#define FIRST 4 /* of a part */
 
-/* Between two looks for room; and when nobody makes any more, how long it may still be lacking. */
-#define LOOK_US 4000
+/* What those that leave may need for the driver's own use, before they have let go of any. */
+#define SPARED      (256 * MIB)
+#define SPARED_PART 16 /* of the device */
+
+/* Between two looks for room, while something is copied and while nothing is. */
+#define LOOK_US      4000
+#define LOOK_IDLE_US 1000
+
+/* When nobody makes any more room, how long it may still be lacking. */
 #define LACK_NS 2000000000u
 
 static void go_on(struct guest *guest);
@@ -35,7 +48,7 @@ static bool is_stopping(const struct guest *guest)
 
 static uint64_t part_bytes(const struct guest *guest)
 {
-        return guest->memory_bytes / PARTS;
+        return guest->memory_bytes / PARTS / (guest->arrival.n_created == 0 ? FIRST : 1);
 }
 
 /* Waiting for room. */
@@ -74,9 +87,9 @@ static void wait_for_room(struct guest *guest)
         if (guest->arrival.lack_ns && now - guest->arrival.lack_ns >= LACK_NS)
                 fail_room(guest);
         else
-                r = sd_event_add_time_relative(operation->instance->manager->event,
-                                               &guest->arrival.timer, CLOCK_MONOTONIC, LOOK_US, 1,
-                                               on_time, guest);
+                r = sd_event_add_time_relative(
+                        operation->instance->manager->event, &guest->arrival.timer, CLOCK_MONOTONIC,
+                        filling_is_copying(guest) ? LOOK_US : LOOK_IDLE_US, 1, on_time, guest);
         if (r < 0)
                 operation_fail_errno(operation, r, "waiting for room");
 }
@@ -93,7 +106,7 @@ static size_t choose(const struct guest *guest, uint64_t room)
                (n == 0 || sum + guest->memory[first + n].size <= part_bytes(guest)))
                 sum += guest->memory[first + n++].size;
         if (first + n < guest->n_memory && sum < part_bytes(guest) / 2 &&
-            sum + guest->memory[first + n].size > room &&
+            sum + guest->memory[first + n].size > room && filling_is_copying(guest) &&
             handover_is_under_way(guest->instance->operation->target.device[0]))
                 return 0; /* a larger part will do better */
         return n;
@@ -114,6 +127,8 @@ static void note_created(struct guest *guest, size_t n)
         guest->arrival.n_created += n;
         guest->arrival.lack_ns = 0;
         room_turn_part(&guest->room[0].arriving, sum);
+        operation_report_part(guest->instance->operation, "part is created",
+                              guest->arrival.n_created - n, n, filling_is_copying(guest));
         operation_pass(guest->instance->operation, "arriving");
 }
 
@@ -150,6 +165,15 @@ static void create(struct guest *guest, size_t n)
 
 /* Looking. */
 
+static uint64_t count_spared(const struct device *device)
+{
+        uint64_t part = device->memory_total / SPARED_PART;
+
+        if (!handover_is_ahead(device))
+                return 0;
+        return part < SPARED ? part : SPARED;
+}
+
 /* What the driver has free, but for what others than those that hand over were promised. */
 static uint64_t count_room(const struct operation *operation, uint64_t free)
 {
@@ -163,7 +187,8 @@ static uint64_t count_room(const struct operation *operation, uint64_t free)
                     !guest->room[0].arriving.is_memory)
                         own += guest->room[0].arriving.bytes;
         left = room_balance(room, free, operation->admission.mark) + (int64_t)own -
-               (int64_t)operation->admission.pending;
+               (int64_t)operation->admission.pending -
+               (int64_t)count_spared(operation->target.device[0]);
         return left > 0 ? (uint64_t)left : 0;
 }
 
@@ -234,24 +259,28 @@ static void look(struct guest *guest)
 
 /* Filling. */
 
-static void on_filled(struct guest *guest, bool is_done)
+/* The size of a part, too: of several that are copied at the same time none is done long after the others. */
+static size_t count_next(const struct guest *guest)
 {
-        guest->arrival.is_filling = false;
-        if (is_done) {
-                guest->arrival.n_filled += guest->copy.n;
-                operation_pass(guest->instance->operation, "arrived");
-        }
-        go_on(guest);
+        size_t first = guest->arrival.n_begun, n = 0;
+        uint64_t sum = 0;
+
+        while (first + n < guest->arrival.n_created &&
+               (n == 0 || sum + guest->memory[first + n].size <= part_bytes(guest)))
+                sum += guest->memory[first + n++].size;
+        return n;
 }
 
 static void fill(struct guest *guest)
 {
-        size_t first = guest->arrival.n_filled, n = guest->arrival.n_created - first;
+        while (!is_stopping(guest) && filling_may_begin(guest)) {
+                size_t first = guest->arrival.n_begun, n = count_next(guest);
 
-        if (is_stopping(guest) || guest->arrival.is_filling || n == 0)
-                return;
-        guest->arrival.is_filling = true;
-        copies_arrive(guest, first, n, on_filled);
+                if (n == 0)
+                        return;
+                guest->arrival.n_begun += n;
+                filling_begin(guest, first, n, go_on);
+        }
 }
 
 /* One guest after another. */
@@ -274,13 +303,20 @@ static void end(struct guest *guest)
 {
         guest->arrival.timer = sd_event_source_disable_unref(guest->arrival.timer);
         guest->arrival.is_over = true;
+        if (!is_stopping(guest))
+                guest->is_unfilled = false;
         next_guest(guest->instance->operation);
+}
+
+/* The mover may still be letting go of some. */
+static bool has_all(const struct guest *guest)
+{
+        return guest->arrival.n_begun == guest->n_memory && !filling_is_copying(guest);
 }
 
 static bool is_busy(const struct guest *guest)
 {
-        return guest->arrival.is_looking || guest->arrival.n_creating > 0 ||
-               guest->arrival.is_filling;
+        return guest->arrival.is_looking || guest->arrival.n_creating > 0 || filling_is_busy(guest);
 }
 
 /* What can be done next for it is begun. Each of it comes back here, perhaps at once. */
@@ -289,11 +325,10 @@ static void go_on(struct guest *guest)
         if (guest->arrival.is_over)
                 return;
         fill(guest);
+        look(guest);
         if (guest->arrival.is_over)
                 return;
-        look(guest);
-        if (!guest->arrival.is_over && !is_busy(guest) &&
-            (is_stopping(guest) || guest->arrival.n_filled == guest->n_memory))
+        if (is_stopping(guest) ? !is_busy(guest) : has_all(guest))
                 end(guest);
 }
 
@@ -302,7 +337,7 @@ void arrival_begin(struct operation *operation)
         struct guest *guest;
 
         operation_for_each_guest(guest, operation)
-                guest->arrival.n_created = guest->arrival.n_filled = 0;
+                guest->arrival.n_created = guest->arrival.n_begun = 0;
 }
 
 void arrival_run(struct operation *operation)
@@ -313,6 +348,7 @@ void arrival_run(struct operation *operation)
         operation_for_each_guest(guest, operation) {
                 guest->arrival.is_over = false;
                 guest->arrival.lack_ns = 0;
+                guest->arrival.n_begun = filling_forget_failed(guest, guest->arrival.n_begun);
         }
         next_guest(operation);
 }

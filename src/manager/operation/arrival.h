@@ -6,7 +6,7 @@
  * A vGPU comes to its device in parts, as those that leave for it make room (handover.h).
  *
  * One guest after another has a few allocations created at a time, as many as the driver says there is room for,
- * beside what others were promised. They are filled from the pool while the next ones are created.
+ * beside what others were promised. They are filled from the pool (filling.h) while the next ones are created.
  */
 
 struct operation;

@@ -16,6 +16,7 @@
 #include "manager/operation/arrival.h"
 #include "manager/operation/broadcast.h"
 #include "manager/operation/copies.h"
+#include "manager/operation/filling.h"
 #include "manager/operation/group.h"
 #include "manager/operation/leaving.h"
 #include "manager/operation/operation.h"
@@ -146,6 +147,7 @@ static void end_copies(struct operation *operation)
 
         operation_for_each_guest(guest, operation)
                 copies_end(operation, guest);
+        filling_end(operation);
 }
 
 void coming_undo_copy(struct operation *operation)

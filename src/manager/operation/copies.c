@@ -94,7 +94,6 @@ static const struct copy_way
                .has_job = true,
                .has_end = true,
                .steps = in_steps },
-        arrive = { .is_pooled = always, .pooled = MOVER_IN, .has_end = true, .steps = in_steps },
         back = { .is_pooled = is_parked, .pooled = MOVER_IN, .has_end = true, .steps = in_steps },
         context = { .is_pooled = always, .steps = context_steps },
         nowhere = { .is_pooled = always, .steps = nowhere_steps };
@@ -110,6 +109,8 @@ static void start_copy(struct guest *guest, size_t first, size_t n, const struct
         for (size_t i = 0; i < guest->instance->n_parts; i++) {
                 guest->job[i].device = place->device[i];
                 guest->job[i].n_hashes = 0;
+                guest->job[i].first = first;
+                guest->job[i].n = n;
                 guest->job[i].is_in_use = copy_job_count(&guest->job[i]) > 0;
         }
         copy_way_start(guest, way);
@@ -163,12 +164,6 @@ void copies_in(struct operation *operation, struct guest *guest)
 {
         if (guest->n_memory > 0)
                 start_part(operation, guest, &in);
-}
-
-void copies_arrive(struct guest *guest, size_t first, size_t n, guest_copied_fn then)
-{
-        guest->copy.then = then;
-        start_copy(guest, first, n, &guest->instance->operation->target, &arrive);
 }
 
 static void start_undo(struct guest *guest, size_t first, size_t n, guest_copied_fn then,

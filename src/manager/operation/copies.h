@@ -34,12 +34,6 @@ void copies_stage(struct operation *operation, struct guest *guest);
 void copies_in(struct operation *operation, struct guest *guest);
 
 /*
- * copies_arrive() - the same for allocations @first to @first + @n - 1, which it has created; the mover holds nothing
- * of them any more at the end. No part of the operation: @then follows, as below.
- */
-void copies_arrive(struct guest *guest, size_t first, size_t n, guest_copied_fn then);
-
-/*
  * Both as an undo, by the source's mover, for allocations @first to @first + @n - 1. These are no parts
  * of the operation: @then follows, once, and says whether it came about; else the operation has failed.
  *

@@ -134,6 +134,11 @@ int copy_job_begin(struct guest_job *job)
         return begin_job(job, way->is_pooled(job->guest) ? way->pooled : MOVER_PEER);
 }
 
+int copy_job_begin_in(struct guest_job *job)
+{
+        return begin_job(job, MOVER_IN);
+}
+
 /* stage: begin to copy ahead of the target, into the guest's part of what the operation may take. */
 
 static uint64_t sum_memory(const struct operation *operation, size_t part)
@@ -158,7 +163,7 @@ int copy_job_stage(struct guest_job *job)
 
 /* run: all of it is copied. */
 
-static void note_run(struct guest_job *job, const struct mover_done *done)
+void copy_job_note_run(struct guest_job *job, const struct mover_done *done)
 {
         struct operation *operation = job->guest->instance->operation;
 
@@ -183,7 +188,7 @@ static void on_run(struct mover *mover, const struct mover_done *done, void *use
         if (job->has_run && job->guest->copy.way->is_live)
                 copy_hashes_note_live(job, done);
         else if (job->has_run)
-                note_run(job, done);
+                copy_job_note_run(job, done);
         copy_way_end_wait(job, done->error, done);
 }
 

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 struct guest_job;
+struct mover_done;
 
 bool copy_job_is_there(const struct guest_job *job);
 
@@ -19,6 +20,12 @@ size_t copy_job_count(const struct guest_job *job);
 
 /* copy_job_stop() - of a way that is live: its run ends where it is. */
 void copy_job_stop(struct guest_job *job);
+
+/* copy_job_begin_in() - without a way: the mover knows what of the pool goes where. */
+int copy_job_begin_in(struct guest_job *job);
+
+/* copy_job_note_run() - it has run: to the log, and for the operation's report. */
+void copy_job_note_run(struct guest_job *job, const struct mover_done *done);
 
 /* Steps. */
 

@@ -55,13 +55,13 @@ int copy_pool_be_lone(struct guest *guest)
 /* prepare: all slabs of the guest's reservation are made ready on the jobs' devices, one after another. */
 
 /* Processes wait at the same time: what counts is for how long one did. */
-static void begin_pool_wait(struct operation *operation)
+void copy_pool_begin_wait(struct operation *operation)
 {
         if (operation->n_pool_waits++ == 0)
                 operation->pool_since_ns = clock_now(CLOCK_MONOTONIC);
 }
 
-static void end_pool_wait(struct operation *operation)
+void copy_pool_end_wait(struct operation *operation)
 {
         if (operation->n_pool_waits > 0 && --operation->n_pool_waits == 0)
                 operation->pool_ns += clock_now(CLOCK_MONOTONIC) - operation->pool_since_ns;
@@ -75,7 +75,7 @@ static void on_prepared(struct pool_reservation *reservation, int error, void *u
         const struct device *device = job->device;
 
         (void)reservation;
-        end_pool_wait(job->guest->instance->operation);
+        copy_pool_end_wait(job->guest->instance->operation);
         if (error && (!device->mover || mover_is_lost(device->mover)))
                 error = -ECONNRESET;
         if (error == 0)
@@ -96,7 +96,7 @@ static int prepare_on(struct guest_job *job)
 
         if (r < 0 || is_ready)
                 return r;
-        begin_pool_wait(operation);
+        copy_pool_begin_wait(operation);
         return COPY_WAITS;
 }
 

@@ -5,6 +5,11 @@
 /* What a copy (copy-way.h) does with the guest's part of the pool: its steps before the movers work and after. */
 
 struct guest;
+struct operation;
+
+/* copy_pool_begin_wait() .. - a copy waits for the pool: the operation counts how long one did. */
+void copy_pool_begin_wait(struct operation *operation);
+void copy_pool_end_wait(struct operation *operation);
 
 /* copy_pool_be_lone() - what others hold is never written to. */
 int copy_pool_be_lone(struct guest *guest);

@@ -167,6 +167,17 @@ bool handover_is_under_way(const struct device *device)
         return false;
 }
 
+bool handover_is_ahead(const struct device *device)
+{
+        const struct instance *instance;
+
+        list_for_each(instance, &device->manager->instances, link)
+                if (is_giving(instance->operation, device) &&
+                    !handover_has_passed(instance->operation))
+                        return true;
+        return false;
+}
+
 struct operation *handover_find_early(const struct device *device)
 {
         const struct instance *instance;
@@ -178,16 +189,16 @@ struct operation *handover_find_early(const struct device *device)
         return NULL;
 }
 
-/* Is it being copied, so that its first part is free in a moment? */
+/* Does it stand still, so that its first part is free in a moment? */
 static bool is_about_to_pass(const struct operation *operation)
 {
         const struct guest *guest;
 
-        if (!operation->is_running ||
-            !(operation->kind->steps[operation->step].flags & OPERATION_COPIES))
+        if (operation->drained_ns == 0 ||
+            operation->step > operation_find_step(operation->kind, OPERATION_COPIES))
                 return false;
         list_for_each(guest, &operation->instance->guests, link)
-                if (!guest->is_dead && guest->n_memory > 0 && handover_may(guest))
+                if (!guest->is_dead && guest->reservation && handover_may(guest))
                         return true;
         return false;
 }

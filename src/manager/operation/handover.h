@@ -9,8 +9,8 @@
  * memory is parked (undo-release.h): should the operation be undone, it comes back from the pool. The room for that
  * is promised to it (guest->handed), until the end is recorded.
  *
- * The one that comes (operation->is_early; one on a device) creates and fills its memory in parts, as room
- * becomes free (arrival.h). The promises of those that hand over do not count for it, and it is the only one of whom
+ * The one that comes (operation->is_early; one on a device) creates and fills its memory in parts, in what is free
+ * and as more becomes free (arrival.h). The promises of those that hand over do not count for it, and it is the only one of whom
  * that is true: all that it has taken it can give back, for the pool has it still. So
  *
  *   - it does not record its end before all that hand over on its device have recorded theirs;
@@ -55,9 +55,13 @@ uint64_t handover_get_lent(const struct device *device);
 /* handover_is_under_way() - does anybody who leaves @device hand over, or is about to? */
 bool handover_is_under_way(const struct device *device);
 
+/* handover_is_ahead() - has one of them let go of nothing yet? */
+bool handover_is_ahead(const struct device *device);
+
 /*
  * handover_may_begin() - do all who leave @instance's device hand over by now, and does nobody come early yet?
- * Who is there with its context may begin with their copies; who needs room for that, when some of it is free.
+ * Who is there with its context may begin as soon as they stand still, in what is free besides; who needs room for
+ * that, when some of theirs is free.
  */
 bool handover_may_begin(const struct instance *instance);
 

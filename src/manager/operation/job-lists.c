@@ -12,7 +12,7 @@ bool job_lists_has(const struct guest_job *job, size_t memory)
 {
         const struct guest *guest = job->guest;
 
-        return memory >= guest->copy.first && memory - guest->copy.first < guest->copy.n &&
+        return memory >= job->first && memory - job->first < job->n &&
                guest->memory[memory].part == job->part;
 }
 

@@ -6,6 +6,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/observer.h"
 #include "manager/model/recovery.h"
 #include "manager/operation/broadcast.h"
 #include "manager/operation/operation.h"
@@ -36,6 +37,9 @@ void leaving_export(struct operation *operation)
         if (operation->drained_ns == 0)
                 operation->drained_ns = clock_now(CLOCK_MONOTONIC);
         broadcast_export(operation);
+        if (operation->hands_over)
+                observer_tell_instance(&operation->instance->manager->observers,
+                                       operation->instance, INSTANCE_MAKES_WAY);
 }
 
 void leaving_undo_export(struct operation *operation)

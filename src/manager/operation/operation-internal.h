@@ -44,6 +44,10 @@ void operation_report_progress(struct operation *operation);
 /* operation_report_moment() - to the log, for who tunes it: where the time goes. */
 void operation_report_moment(const struct operation *operation, const char *moment);
 
+/* operation_report_part() - the same of @n allocations from @first on, while @n_beside other parts are copied. */
+void operation_report_part(const struct operation *operation, const char *moment, size_t first,
+                           size_t n, size_t n_beside);
+
 /* operation_report_early() - to the caller: it has failed, and is undone behind his back. */
 void operation_report_early(struct operation *operation, const struct failure *failure);
 

@@ -240,6 +240,20 @@ void operation_report_end(struct operation *operation, bool has_succeeded)
 
 void operation_report_moment(const struct operation *operation, const char *moment)
 {
-        log_event(LOG_LEVEL_DEBUG, moment, "vgpu=%s after_ms=%.1f", operation->instance->name,
-                  (double)(clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1e6);
+        uint64_t now = clock_now(CLOCK_MONOTONIC);
+
+        log_event(LOG_LEVEL_DEBUG, moment, "vgpu=%s after_ms=%.1f at_ms=%.1f",
+                  operation->instance->name, (double)(now - operation->started_ns) / 1e6,
+                  (double)now / 1e6);
+}
+
+void operation_report_part(const struct operation *operation, const char *moment, size_t first,
+                           size_t n, size_t n_beside)
+{
+        uint64_t now = clock_now(CLOCK_MONOTONIC);
+
+        log_event(LOG_LEVEL_DEBUG, moment,
+                  "vgpu=%s first=%zu n=%zu beside=%zu after_ms=%.1f at_ms=%.1f",
+                  operation->instance->name, first, n, n_beside,
+                  (double)(now - operation->started_ns) / 1e6, (double)now / 1e6);
 }

@@ -265,7 +265,7 @@ static void copy(struct guest *guest)
         int r = guest->refresh->must_stop ? -ECANCELED : 0;
 
         free(guest->job[0].hashes); /* of its last copy out */
-        guest->job[0] = (struct guest_job){ .guest = guest };
+        guest->job[0] = (struct guest_job){ .guest = guest, .n = guest->n_memory };
         guest->copy.first = 0;
         guest->copy.n = guest->n_memory;
         if (r == 0)

@@ -82,6 +82,9 @@ struct stay residency_get_stay(const struct instance *instance);
 /* residency_note_left() - what it had there when it was told to leave is free, or will be in a moment. */
 void residency_note_left(struct residency *residency, const struct instance *instance);
 
+/* residency_ask_again() - what is free on @device is asked for at the next look, however long the last one is ago. */
+void residency_ask_again(struct residency *residency, const struct device *device);
+
 /* residency_give_room() - to those who wait on @device, at once or when the driver has said what is free. */
 void residency_give_room(struct residency *residency, struct device *device, uint64_t now);
 

@@ -477,6 +477,14 @@ void residency_note_left(struct residency *residency, const struct instance *ins
         look->late_ns = now;
 }
 
+void residency_ask_again(struct residency *residency, const struct device *device)
+{
+        struct residency_look *look = &residency->look[device->index];
+
+        if (!look->is_looking) /* else it will soon be told */
+                look->asked_ns = 0;
+}
+
 static bool has_leaving(const struct device *device)
 {
         const struct instance *instance;

@@ -368,6 +368,8 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
 {
         if (event == INSTANCE_LOADED || event == INSTANCE_ADDED)
                 begin_stay(instance);
+        if (event == INSTANCE_MAKES_WAY)
+                residency_ask_again(userdata, instance_home(instance));
         if (event == INSTANCE_REMOVED || event == INSTANCE_RESIZED)
                 room_came(userdata);
         else if (event != INSTANCE_UNLOADED)

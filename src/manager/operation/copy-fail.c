@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/operation/copy-fail.h"
+
+#include <errno.h>
+
+#include "abi/cuda.h"
+#include "manager/model/device.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/operation/copy-check.h"
+#include "manager/operation/operation.h"
+
+void copy_fail(struct guest_job *job, int error, const struct mover_done *done)
+{
+        struct guest *guest = job->guest;
+        struct operation *operation = guest->instance->operation;
+
+        if (error == -ECONNRESET)
+                operation_lost_mover(operation, job->device);
+        else if (guest->is_dead)
+                (void)0; /* nobody needs it any more */
+        else if (error == -ESTALE && copy_check(guest, &operation->failure) < 0)
+                operation_fail_errno(operation, error, "looking for memory in the pool");
+        else if (done && done->driver_code == CUDA_ERROR_OUT_OF_MEMORY)
+                operation_fail(operation, -ENOSPC, "NoRoom", "free memory there or choose another",
+                               "device %u has too little free memory", job->device->index);
+        else if (done)
+                operation_fail_driver(operation, guest, done->call, done->driver_code, error);
+        else
+                operation_fail_errno(operation, error, "copying memory");
+        if (!guest->is_dead)
+                operation_leave_guest(operation, guest);
+}
