@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/list.h"
+#include "exporter/peer.h"
 #include "exporter/scrape.h"
 
 #define NS_PER_SECOND 1000000000ul
@@ -35,12 +36,14 @@ struct stream {
         struct live *live;
         struct MHD_Connection *connection;
         int fd;              /* the connection's */
+        uint64_t peer;       /* whose it is */
         int queued;          /* bytes that the kernel had of it when that was looked at last */
         uint64_t waits_ns;   /* since when these have not become less; 0: they have */
         struct event *event; /* that it sends, or NULL */
         size_t sent;
         uint64_t state, change; /* numbers of those that it took last */
         bool is_suspended;
+        bool is_leaving; /* its place is another one's */
 };
 
 struct live {
@@ -53,7 +56,7 @@ struct live {
 
         /* With the lock held. */
         struct list streams;
-        unsigned int n_streams; /* those that are about to begin too */
+        unsigned int n_streams; /* those that are about to begin too, without those that leave */
         struct event *state;    /* NULL: nobody has looked before */
         struct event *change;   /* since that state; NULL: none */
         uint64_t n_states, n_changes;
@@ -90,16 +93,21 @@ static struct event *event_unref(struct event *event)
 /* The thread. */
 
 /* With the lock held. */
+static void wake(struct stream *stream)
+{
+        if (!stream->is_suspended)
+                return;
+        stream->is_suspended = false;
+        MHD_resume_connection(stream->connection);
+}
+
+/* With the lock held. */
 static void wake_all(struct live *live)
 {
         struct stream *stream;
 
-        list_for_each(stream, &live->streams, link) {
-                if (!stream->is_suspended)
-                        continue;
-                stream->is_suspended = false;
-                MHD_resume_connection(stream->connection);
-        }
+        list_for_each(stream, &live->streams, link)
+                wake(stream);
 }
 
 /* With the lock held. A change is worth nothing without its state. */
@@ -211,7 +219,7 @@ static ssize_t read_stream(void *userdata, uint64_t position, char *to, size_t r
 
         (void)position;
         (void)pthread_mutex_lock(&live->lock);
-        if (live->must_end) {
+        if (live->must_end || stream->is_leaving) {
                 n = MHD_CONTENT_READER_END_OF_STREAM;
         } else if (take_event(stream)) {
                 size_t left = stream->event->size - stream->sent;
@@ -234,18 +242,62 @@ static void free_stream(void *userdata)
 
         (void)pthread_mutex_lock(&live->lock);
         list_remove(&stream->link);
-        live->n_streams--;
+        live->n_streams -= !stream->is_leaving;
         (void)event_unref(stream->event);
         (void)pthread_mutex_unlock(&live->lock);
         free(stream);
 }
 
-/* The place is taken before vgpud is asked: who is turned away costs vgpud nothing. */
-static bool take_place(struct live *live)
+/* With the lock held. */
+static unsigned int count_of(const struct live *live, uint64_t peer)
 {
+        const struct stream *stream;
+        unsigned int n = 0;
+
+        list_for_each(stream, &live->streams, link)
+                n += stream->peer == peer && !stream->is_leaving;
+        return n;
+}
+
+/*
+ * With the lock held: the oldest one of whoever has most, if @peer has less than that also with one more. So nobody
+ * is kept out by one who has many, and two who have as many do not take turns. NULL: none.
+ */
+static struct stream *find_surplus(struct live *live, uint64_t peer)
+{
+        unsigned int most = count_of(live, peer) + 1;
+        struct stream *stream, *surplus = NULL;
+
+        list_for_each(stream, &live->streams, link) {
+                unsigned int n = count_of(live, stream->peer);
+
+                if (stream->is_leaving || n <= most)
+                        continue;
+                most = n;
+                surplus = stream;
+        }
+        return surplus;
+}
+
+/* With the lock held: the server's thread closes it soon, also one that reads nothing. */
+static void send_away(struct stream *stream)
+{
+        stream->is_leaving = true;
+        stream->live->n_streams--;
+        (void)shutdown(stream->fd, SHUT_RDWR);
+        wake(stream);
+}
+
+/* The place is taken before vgpud is asked: who is turned away costs vgpud nothing. */
+static bool take_place(struct live *live, uint64_t peer)
+{
+        struct stream *surplus;
         bool has_place;
 
         (void)pthread_mutex_lock(&live->lock);
+        surplus = live->n_streams >= LIVE_STREAMS_MAX ? find_surplus(live, peer) : NULL;
+        if (surplus)
+                send_away(surplus);
         has_place = live->n_streams < LIVE_STREAMS_MAX && !live->must_end;
         live->n_streams += has_place;
         (void)pthread_mutex_unlock(&live->lock);
@@ -271,10 +323,12 @@ static int get_fd(struct MHD_Connection *connection)
 static struct stream *add_stream(struct live *live, struct MHD_Connection *connection)
 {
         const int size = SEND_BUFFER_SIZE;
+        int fd = get_fd(connection);
+        uint64_t peer = peer_get(fd);
         struct stream *stream;
         struct event *first;
 
-        if (!take_place(live))
+        if (!take_place(live, peer))
                 return NULL;
         first = event_new("past", scrape_take_past(live->scrape));
         stream = calloc(1, sizeof(*stream));
@@ -286,7 +340,7 @@ static struct stream *add_stream(struct live *live, struct MHD_Connection *conne
         }
         (void)pthread_mutex_lock(&live->lock);
         *stream = (struct stream){
-                .live = live, .connection = connection, .fd = get_fd(connection), .event = first
+                .live = live, .connection = connection, .fd = fd, .peer = peer, .event = first
         };
         (void)setsockopt(stream->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
         list_append(&live->streams, &stream->link);

@@ -13,7 +13,10 @@
 
 #include <microhttpd.h>
 
-/* So many may look at once; the other connections are for those who scrape. */
+/*
+ * So many may look at once; the other connections are for those who scrape. Who comes when there are so many gets a
+ * place of whoever (peer.h) has most, if that is two more than his own.
+ */
 #define LIVE_STREAMS_MAX 8
 
 /* Who has so long read nothing of what waits for him has to go: another one may want the place. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What strangers send harms nobody else, and nobody stays for longer than his time. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -424,6 +425,68 @@ static void test_streams_go_on_and_are_bounded(void **state)
         /* fds[0] stays open: the server ends with it. */
 }
 
+/* From 127.0.0.@last, to @port. The first bytes of the answer are in @ret_answer. */
+static int look_from(unsigned int last, in_port_t port, char ret_answer[16])
+{
+        struct sockaddr_in from = { .sin_family = AF_INET }, to = from;
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+
+        from.sin_addr.s_addr = htonl((INADDR_LOOPBACK & ~0xffu) | last);
+        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        to.sin_port = port;
+        assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
+        assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+        assert_true(send(fd, "GET /events" TAIL, sizeof("GET /events" TAIL) - 1, 0) > 0);
+        assert_int_equal(poll(&pollfd, 1, PATIENCE_MS), 1);
+        memset(ret_answer, 0, 16);
+        assert_true(recv(fd, ret_answer, 12, 0) == 12);
+        return fd;
+}
+
+static bool has_hung_up(int fd, int patience_ms)
+{
+        struct pollfd pollfd = { .fd = fd, .events = POLLRDHUP };
+
+        return poll(&pollfd, 1, patience_ms) == 1;
+}
+
+/* One address has all places of the page, and reads nothing: others come all the same, up to as many. */
+static void test_places_of_the_page_are_shared_out(void **state)
+{
+        const struct server_options options = { .scrape = scrape, .rate = 4 };
+        int first[LIVE_STREAMS_MAX], others[LIVE_STREAMS_MAX / 2 + 1];
+        struct server *on_network = NULL;
+        struct sockaddr_in address;
+        socklen_t size = sizeof(address);
+        char answer[16], why[160];
+        int fd = listen_open("127.0.0.1:0", why, sizeof(why));
+        (void)state;
+
+        assert_true(fd >= 0);
+        assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+        assert_int_equal(server_new(&on_network, fd, &options), 0);
+        for (size_t i = 0; i < LIVE_STREAMS_MAX; i++) {
+                first[i] = look_from(2, address.sin_port, answer);
+                assert_string_equal(answer, "HTTP/1.1 200");
+        }
+        for (size_t i = 0; i < LIVE_STREAMS_MAX / 2; i++) {
+                others[i] = look_from(3, address.sin_port, answer);
+                assert_string_equal(answer, "HTTP/1.1 200");
+                assert_true(has_hung_up(first[i], PATIENCE_MS)); /* the oldest one */
+                assert_false(has_hung_up(first[i + 1], 0));
+        }
+        others[LIVE_STREAMS_MAX / 2] = look_from(3, address.sin_port, answer);
+        assert_string_equal(answer, "HTTP/1.1 503");
+        for (size_t i = LIVE_STREAMS_MAX / 2; i < LIVE_STREAMS_MAX; i++)
+                assert_false(has_hung_up(first[i], 0));
+        for (size_t i = 0; i <= LIVE_STREAMS_MAX / 2; i++)
+                fd_close(others[i]);
+        for (size_t i = 0; i < LIVE_STREAMS_MAX; i++)
+                fd_close(first[i]);
+        (void)server_free(on_network);
+}
+
 static void test_the_page_names_nobody_else(void **state)
 {
         (void)state;
@@ -445,6 +508,7 @@ int main(void)
                 cmocka_unit_test(test_what_is_no_request_harms_nobody),
                 cmocka_unit_test(test_those_who_say_nothing_are_sent_away),
                 cmocka_unit_test(test_a_crowd_keeps_nobody_out),
+                cmocka_unit_test(test_places_of_the_page_are_shared_out),
                 cmocka_unit_test(test_the_page_names_nobody_else),
                 cmocka_unit_test(test_streams_that_nobody_reads_end),
                 cmocka_unit_test(test_streams_go_on_and_are_bounded),

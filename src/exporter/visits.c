@@ -2,7 +2,6 @@
 #include "exporter/visits.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "exporter/peer.h"
 
 #define NS_PER_SECOND 1000000000ull
 #define PLACES        (VISITS_MAX + VISITS_LEAVING_MAX)
@@ -38,39 +38,6 @@ static struct visit *find(struct visits *visits, int fd)
                 if (visits->places[i].fd == fd)
                         return &visits->places[i];
         return NULL;
-}
-
-static uint64_t get_user(int fd)
-{
-        struct ucred user = { .uid = 0 };
-        socklen_t size = sizeof(user);
-
-        (void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &size);
-        return user.uid;
-}
-
-/* Whoever has one address of IPv6 usually has all that begin with the same 8 bytes. */
-static uint64_t get_peer(int fd)
-{
-        union {
-                struct sockaddr any;
-                struct sockaddr_in ip4;
-                struct sockaddr_in6 ip6;
-                struct sockaddr_storage room;
-        } peer = { .room = { 0 } };
-        socklen_t size = sizeof(peer);
-        uint64_t prefix;
-
-        if (getpeername(fd, &peer.any, &size) < 0)
-                return 0;
-        if (peer.any.sa_family == AF_UNIX)
-                return get_user(fd);
-        if (peer.any.sa_family == AF_INET)
-                return peer.ip4.sin_addr.s_addr;
-        if (IN6_IS_ADDR_V4MAPPED(&peer.ip6.sin6_addr))
-                return peer.ip6.sin6_addr.s6_addr32[3];
-        memcpy(&prefix, &peer.ip6.sin6_addr, sizeof(prefix));
-        return prefix;
 }
 
 /* Somebody who may be sent away. */
@@ -136,7 +103,7 @@ void visits_begin(struct visits *visits, int fd)
         visit = find(visits, -1);
         if (visit) {
                 *visit = (struct visit){ .fd = fd,
-                                         .peer = get_peer(fd),
+                                         .peer = peer_get(fd),
                                          .number = visits->n_begun++,
                                          .since_ns = clock_now(CLOCK_MONOTONIC) };
                 make_room_for(visits, visit);
