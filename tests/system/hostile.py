@@ -34,9 +34,14 @@ def memory(size=2 * MIB):
 
 
 def lingerer():
-    """A socket whose close waits for a peer that reads nothing."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        ours = socket.create_connection(server.getsockname())
+    """A socket whose close waits for a peer that reads nothing; with little room, for there are hundreds to be filled."""
+    ours = socket.socket()
+    with socket.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)  # the least that there is
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        server.bind(("127.0.0.1", 0))
+        server.listen(1)
+        ours.connect(server.getsockname())
         peers.append(server.accept()[0])
     ours.setblocking(False)
     try:
