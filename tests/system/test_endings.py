@@ -276,6 +276,7 @@ class Endings(case.Case):
     def test_a_catch_up_that_could_not_be_undone_is_known_to_the_next_manager(self):
         """The process hangs again in the middle, and the manager ends before it is back."""
         guest = self.leave_behind()
+        self.host.arm("catch-up.hurried", "fail")
         self.host.arm("catch-up.restored", "pause")
         guest.signal(signal.SIGCONT)
         self.host.wait_paused("catch-up.restored")

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 
+#include "base/fault.h"
 #include "daemon/log.h"
 #include "manager/guests/gate-link.h"
 #include "manager/model/guest.h"
@@ -108,9 +109,15 @@ void operation_pause_catching_up(struct instance *instance)
                                          CLOCK_MONOTONIC, pause_us, 0, on_pause_over, instance);
 }
 
+/* The same for a test that has it fail, but less time. */
+static uint32_t get_timeout_ms(void)
+{
+        return fault_point("catch-up.hurried") ? CATCH_UP_TIMEOUT_MS / 20 : CATCH_UP_TIMEOUT_MS;
+}
+
 bool operation_start_catching_up(struct instance *instance)
 {
-        const struct operation_request request = { .timeout_ms = CATCH_UP_TIMEOUT_MS };
+        struct operation_request request = { 0 };
         struct failure failure = { 0 };
 
         if (instance->operation || instance->image || !instance_is_usable(instance) ||
@@ -119,6 +126,7 @@ bool operation_start_catching_up(struct instance *instance)
         if (instance->catch_up_timer)
                 return true; /* soon */
         call_those_back(instance);
+        request.timeout_ms = get_timeout_ms();
         if (operation_start(instance, &operation_catch_up, &request, &failure) == 0)
                 return true;
         set_presence(instance, GUEST_ABSENT);
