@@ -371,20 +371,38 @@ static bool set_cdi_new(struct options *options, const struct configuration_plac
         return !colon || set_number(&options->cdi_new_share, place, colon + 1, 100, wanted);
 }
 
+/* Where the path that an option says is kept; NULL: it says something else. */
+static char *get_path(struct options *options, int value)
+{
+        switch (value) {
+        case OPTION_SCENARIO:
+                return options->scenario_path;
+        case OPTION_RUN_DIR:
+                return options->run_directory;
+        case OPTION_STATE_DIR:
+                return options->state_directory;
+        case OPTION_DRIVER:
+                return options->driver_path;
+        case OPTION_SPILL:
+                return options->spill_directory;
+        case OPTION_CDI:
+                return options->cdi_path;
+        case OPTION_CONFIG:
+                return options->config_path;
+        }
+        return NULL;
+}
+
 static bool set_option(struct options *options, const struct configuration_place *place, int value,
                        const char *argument)
 {
+        char *path = get_path(options, value);
+
+        if (path)
+                return set_path(path, place, argument);
         switch (value) {
         case OPTION_SIMULATE:
                 return set_simulate(options, place, argument);
-        case OPTION_SCENARIO:
-                return set_path(options->scenario_path, place, argument);
-        case OPTION_RUN_DIR:
-                return set_path(options->run_directory, place, argument);
-        case OPTION_STATE_DIR:
-                return set_path(options->state_directory, place, argument);
-        case OPTION_DRIVER:
-                return set_path(options->driver_path, place, argument);
         case OPTION_POOL_LIMIT:
                 return set_size(&options->pool_limit, place, argument);
         case OPTION_CLEAN_COPIES:
@@ -393,8 +411,6 @@ static bool set_option(struct options *options, const struct configuration_place
                 return set_refresh(options, place, argument);
         case OPTION_SLAB_SIZE:
                 return set_slab_size(options, place, argument);
-        case OPTION_SPILL:
-                return set_path(options->spill_directory, place, argument);
         case OPTION_SPILL_LIMIT:
                 return set_size(&options->spill_limit, place, argument);
         case OPTION_KEEP_USAGE:
@@ -413,8 +429,6 @@ static bool set_option(struct options *options, const struct configuration_place
                                   "a number of vGPUs, 0 to 4096");
         case OPTION_USER_FRAME_BUFFER:
                 return set_size(&options->user_frame_buffer, place, argument);
-        case OPTION_CDI:
-                return set_path(options->cdi_path, place, argument);
         case OPTION_CDI_NEW:
                 return set_cdi_new(options, place, argument);
         case OPTION_SWAP_TIME:
@@ -431,8 +445,6 @@ static bool set_option(struct options *options, const struct configuration_place
                 return set_log_level(options, place, argument);
         case OPTION_LOG_FORMAT:
                 return set_log_format(options, place, argument);
-        case OPTION_CONFIG:
-                return set_path(options->config_path, place, argument);
         case OPTION_CHECK_CONFIG:
                 options->is_check = true;
                 return true;
