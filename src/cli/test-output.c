@@ -80,7 +80,7 @@ static void test_a_guest_cannot_write_to_the_terminal_of_who_lists_it(void **sta
         assert_null(strchr(outcome->out, '\033'));
 }
 
-static void test_what_was_done_is_one_line(void **state)
+static void test_what_is_made_removed_or_suspended_is_one_line(void **state)
 {
         (void)state;
         expect_out("CreateVgpu", ANSWER("'vgpu':" TRAIN_IDLE),
@@ -138,6 +138,11 @@ static void test_what_was_done_is_one_line(void **state)
                    "suspended train: 33.8 GiB out in 0.75 s while its programs ran, then 1 GiB "
                    "in 0.66 s, context 0.35 s, its programs stood still for 0.42 s, GPU 0 is free "
                    "of it\n");
+}
+
+static void test_what_came_back_or_moved_is_one_line(void **state)
+{
+        (void)state;
         expect_out("ResumeVgpu",
                    ANSWER("'vgpu':" TRAIN ",'bytes':34145055539,'seconds':700.0,"
                           "'copy_seconds':699.0,'context_seconds':0.35,'drain_seconds':0,"
@@ -316,7 +321,8 @@ int main(void)
                 cmocka_unit_test(test_vgpus_are_a_table),
                 cmocka_unit_test(test_a_long_listing_has_the_programs),
                 cmocka_unit_test(test_a_guest_cannot_write_to_the_terminal_of_who_lists_it),
-                cmocka_unit_test(test_what_was_done_is_one_line),
+                cmocka_unit_test(test_what_is_made_removed_or_suspended_is_one_line),
+                cmocka_unit_test(test_what_came_back_or_moved_is_one_line),
                 cmocka_unit_test(test_info_is_read_by_people_and_env_by_shells),
                 cmocka_unit_test(test_progress_is_not_drawn_where_nobody_looks),
                 cmocka_unit_test(test_progress_is_drawn_on_a_terminal_and_wiped_away),
