@@ -199,6 +199,23 @@ class Tickets(case.Case):
         self.check(act, version=Gate.NEWEST)
         self.assertEqual(maker.end_input(), 0)
 
+    def test_without_a_ticket_there_is_no_box(self):
+        """Nor for who says that it has some of that memory already, which nobody can check."""
+        maker, ticket = self.maker()
+        forged = ticket[:32] + os.urandom(16) + ticket[48:]
+
+        def act(asker):
+            asker.send_uses(1, ticket[:32])
+            for _ in range(20):
+                maker.write("more")
+                assert asker.ask(forged) == errno.ENOENT  # expect() would have met a box
+            assert asker.ask(ticket) == 0
+            _, fds = asker.expect(asker.BOX)
+            assert len(fds) == 1
+
+        self.check(act, version=Gate.NEWEST)
+        self.assertEqual(maker.end_input(), 0)
+
     def test_a_silent_gate_does_not_delay_the_answer_to_a_group(self):
         """Who asked hears at the deadline who is missing; the gate may answer later, and is not cut off."""
         self.host.create("other", "64M")
