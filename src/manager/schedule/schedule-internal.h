@@ -89,6 +89,13 @@ struct schedule *schedule_of(const struct device *device);
 /* schedule_get_devices() - those whose turns are taken in it, a bit each; 0: it is not the first of its devices. */
 uint64_t schedule_get_devices(const struct schedule *schedule);
 
+/* schedule_get_devices_of() - those of which @instance has a part, a bit each. */
+uint64_t schedule_get_devices_of(const struct instance *instance);
+
+/* schedule_find_vgpu() - NULL: it is not in @schedule. */
+struct schedule_vgpu *schedule_find_vgpu(const struct schedule *schedule,
+                                         const struct instance *instance);
+
 /* schedule_find() - and the vGPU in it, wherever it is: it may have moved since. NULL: in none. */
 struct schedule *schedule_find(const struct instance *instance, struct schedule_vgpu **ret_vgpu);
 

@@ -72,102 +72,6 @@ static void free_vgpu(struct schedule *schedule, struct schedule_vgpu *vgpu)
         free(vgpu);
 }
 
-/* Devices that belong together. */
-
-static uint64_t bit_of(const struct device *device)
-{
-        return UINT64_C(1) << device->index;
-}
-
-static uint64_t devices_of(const struct instance *instance)
-{
-        uint64_t devices = 0;
-
-        for (size_t i = 0; i < instance->n_parts; i++)
-                devices |= bit_of(instance->part[i].device);
-        return devices;
-}
-
-/* Those that vGPUs of several devices join with @device, while there are such vGPUs: also suspended ones. */
-static uint64_t find_joined(const struct device *device)
-{
-        uint64_t joined = bit_of(device), before;
-        const struct instance *instance;
-
-        do {
-                before = joined;
-                list_for_each(instance, &device->manager->instances, link)
-                        if (instance->n_parts > 1 && (devices_of(instance) & joined))
-                                joined |= devices_of(instance);
-        } while (joined != before);
-        return joined;
-}
-
-static struct schedule *get_first(const struct manager *manager, uint64_t devices)
-{
-        for (size_t i = 0; i < manager->n_devices; i++)
-                if (devices & bit_of(&manager->device[i]))
-                        return manager->device[i].schedule;
-        return NULL;
-}
-
-struct schedule *schedule_of(const struct device *device)
-{
-        return get_first(device->manager, find_joined(device));
-}
-
-uint64_t schedule_get_devices(const struct schedule *schedule)
-{
-        uint64_t joined = find_joined(schedule->device);
-
-        return get_first(schedule->device->manager, joined) == schedule ? joined : 0;
-}
-
-/*
- * Finding: a vGPU is in one schedule, and in that of a device that it has left until all its processes are
- * let on there.
- */
-
-static struct schedule_vgpu *find_vgpu(const struct schedule *schedule,
-                                       const struct instance *instance)
-{
-        struct schedule_vgpu *vgpu;
-
-        list_for_each(vgpu, &instance->turns, of_instance)
-                if (vgpu->schedule == schedule)
-                        return vgpu;
-        return NULL;
-}
-
-static struct schedule_guest *find_guest(const struct schedule_vgpu *vgpu,
-                                         const struct guest *guest)
-{
-        struct schedule_guest *found;
-
-        list_for_each(found, &guest->turns, of_guest)
-                if (found->vgpu == vgpu)
-                        return found;
-        return NULL;
-}
-
-struct schedule *schedule_find(const struct instance *instance, struct schedule_vgpu **ret_vgpu)
-{
-        struct schedule *schedule;
-
-        if (list_count(&instance->turns) == 1) { /* as nearly always */
-                *ret_vgpu = list_entry(instance->turns.next, struct schedule_vgpu, of_instance);
-                return (*ret_vgpu)->schedule;
-        }
-        schedule = schedule_of(instance_home(instance));
-        *ret_vgpu = schedule ? find_vgpu(schedule, instance) : NULL;
-        if (*ret_vgpu)
-                return schedule;
-        if (list_is_empty(&instance->turns))
-                return NULL;
-        *ret_vgpu = list_entry(instance->turns.next, struct schedule_vgpu, of_instance);
-        return (*ret_vgpu)->schedule;
-}
-
 /* Channels. */
 
 /* The plan, and what the keeper's table has of both: not of the reserve that is for vgpud itself. */
@@ -400,7 +304,7 @@ static struct schedule_vgpu *add_vgpu(struct schedule *schedule, struct instance
         vgpu->page = instance->part[0].page.map;
         list_init(&vgpu->guests);
         vgpu->member.id = instance->id;
-        vgpu->member.devices = devices_of(instance);
+        vgpu->member.devices = schedule_get_devices_of(instance);
         vgpu->member.share = instance->share;
         vgpu->member.portion = portion_of(instance);
         pthread_mutex_lock(&schedule->lock);
@@ -455,6 +359,17 @@ static bool takes_turns(const struct guest *guest)
                guest->context == GUEST_CONTEXT_RUNNING;
 }
 
+static struct schedule_guest *find_guest(const struct schedule_vgpu *vgpu,
+                                         const struct guest *guest)
+{
+        struct schedule_guest *found;
+
+        list_for_each(found, &guest->turns, of_guest)
+                if (found->vgpu == vgpu)
+                        return found;
+        return NULL;
+}
+
 /* A process costs descriptors: it is here only where there is something to enforce. */
 static void settle_guests(struct schedule *schedule, struct schedule_vgpu *vgpu, bool is_enforcing)
 {
@@ -489,7 +404,7 @@ static void leave_others(const struct schedule *schedule, struct instance *insta
 
 static void settle_vgpu(struct schedule *schedule, struct instance *instance)
 {
-        struct schedule_vgpu *vgpu = find_vgpu(schedule, instance);
+        struct schedule_vgpu *vgpu = schedule_find_vgpu(schedule, instance);
         uint32_t portion = portion_of(instance);
 
         leave_others(schedule, instance);
@@ -499,7 +414,8 @@ static void settle_vgpu(struct schedule *schedule, struct instance *instance)
                 return;
         pthread_mutex_lock(&schedule->lock);
         vgpu->is_held = false;
-        scheduler_set_devices(&schedule->scheduler, &vgpu->member, devices_of(instance));
+        scheduler_set_devices(&schedule->scheduler, &vgpu->member,
+                              schedule_get_devices_of(instance));
         if (vgpu->member.share != instance->share || vgpu->member.portion != portion) {
                 vgpu->member.portion = portion;
                 scheduler_set_share(&schedule->scheduler, &vgpu->member, instance->share);
@@ -522,14 +438,14 @@ static void settle_vgpus(struct schedule *schedule)
         bool is_enforcing;
 
         list_for_each_safe(vgpu, after, &schedule->vgpus, link) {
-                if ((devices_of(vgpu->instance) & joined) && is_member(vgpu->instance))
+                if ((schedule_get_devices_of(vgpu->instance) & joined) && is_member(vgpu->instance))
                         continue;
                 hold_vgpu(schedule, vgpu);
                 if (vgpu->n_guests == 0)
                         forget_vgpu(schedule, vgpu);
         }
         list_for_each(instance, &manager->instances, link)
-                if ((devices_of(instance) & joined) && is_member(instance))
+                if ((schedule_get_devices_of(instance) & joined) && is_member(instance))
                         settle_vgpu(schedule, instance);
         pthread_mutex_lock(&schedule->lock);
         is_enforcing = scheduler_is_enforcing(&schedule->scheduler);
@@ -582,98 +498,4 @@ void schedule_configure(struct device *device, const struct state_scheduler *set
         schedule_wake(schedule);
         pthread_mutex_unlock(&schedule->lock);
         observer_tell_changed(&device->manager->observers);
-}
-
-/* A share goes with its vGPU: where one is on its way to, it is promised already. */
-static uint32_t sum_shares(const struct device *device, const struct instance *except)
-{
-        const struct instance *instance;
-        uint32_t sum = 0;
-
-        list_for_each(instance, &device->manager->instances, link)
-                if (instance != except &&
-                    (instance_is_on(instance, device) || instance_is_bound_for(instance, device)))
-                        sum += instance->share;
-        return sum;
-}
-
-/* One of several devices, of which @device is one; NULL: none. */
-static const struct instance *find_several(const struct device *device)
-{
-        const struct instance *instance;
-
-        list_for_each(instance, &device->manager->instances, link)
-                if (instance->n_parts > 1 && instance_is_on(instance, device))
-                        return instance;
-        return NULL;
-}
-
-int schedule_check_no_several(const struct device *device, struct failure *failure)
-{
-        const struct instance *several = find_several(device);
-
-        if (!several)
-                return 0;
-        return failure_set(failure, -EOPNOTSUPP, "Unsupported",
-                           "give the vGPUs shares instead (vgpu share), or remove that vGPU first",
-                           "device %u has a part of vGPU %s, which has several devices: the policy "
-                           "there is best effort",
-                           device->index, several->name);
-}
-
-int schedule_check_several(const struct device *device, struct failure *failure)
-{
-        struct schedule *schedule = device->schedule;
-        bool has_policy = false;
-
-        if (schedule) {
-                pthread_mutex_lock(&schedule->lock);
-                has_policy = schedule->scheduler.settings.policy != SCHEDULER_BEST_EFFORT;
-                pthread_mutex_unlock(&schedule->lock);
-        }
-        if (!has_policy)
-                return 0;
-        return failure_set(failure, -EOPNOTSUPP, "Unsupported",
-                           "choose other devices (vgpu scheduler show), or best effort there (vgpu "
-                           "scheduler set), which knows shares as well",
-                           "the policy of device %u is not best effort, the only one for vGPUs of "
-                           "several devices",
-                           device->index);
-}
-
-static uint32_t get_left(uint32_t sum)
-{
-        return sum < 100 ? 100 - sum : 0;
-}
-
-int schedule_check_share(const struct device *device, const struct instance *instance,
-                         uint32_t share, struct failure *failure)
-{
-        uint32_t sum = sum_shares(device, instance);
-
-        if (share > 100)
-                return failure_parameter(failure, "share", "0 means no share",
-                                         "a share is a percentage of the device: 1 to 100, not %u",
-                                         share);
-        if (sum + share <= 100 || share == 0 || (instance && share <= instance->share))
-                return 0; /* less is right even where there is too much */
-        return failure_parameter(failure, "share", "vgpu scheduler show lists the shares",
-                                 "the shares of device %u would add up to %u %%: %u %% are left",
-                                 device->index, sum + share, get_left(sum));
-}
-
-int schedule_check_move(const struct instance *instance, const struct device *target,
-                        struct failure *failure)
-{
-        uint32_t sum = sum_shares(target, instance);
-
-        if (instance_is_on(instance, target) || instance->share == 0 ||
-            sum + instance->share <= 100)
-                return 0;
-        return failure_set(
-                failure, -ENOSPC, "NoRoom",
-                "choose another device, or have root make a share smaller (vgpu share)",
-                "device %u has %u %% of its time left to promise, and vGPU %s has a share "
-                "of %u %%",
-                target->index, get_left(sum), instance->name, instance->share);
 }
