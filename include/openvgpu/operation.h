@@ -74,7 +74,7 @@ struct vgpu_operation_report {
         bool had_left;    /* suspend: it had left by itself; nothing moved, and it stays away now */
         uint64_t bytes_unchanged; /* suspend: of @bytes, what host memory had from the last time */
         double fetch_seconds;     /* resume: reading from disk what was spilled there */
-        double stopped_seconds; /* suspend, migrate: of @seconds, how long the programs stood still */
+        double stopped_seconds; /* how long the programs stood still, of a resume since its suspend; 0: unknown */
         double pre_copy_seconds; /* suspend: of @seconds, how long was copied while they ran */
         uint64_t pre_copy_bytes; /* that were copied then, some of them several times */
 };

@@ -151,7 +151,7 @@ class Report:
     lost: str = ""  # the processes that the driver could not restore; "": none
     had_left: bool = False  # suspend: it had left by itself; nothing moved, and it stays away now
     fetch_seconds: float = 0    # resume: to read from disk what was spilled there
-    stopped_seconds: float = 0  # suspend, migrate: for how long the programs stood still
+    stopped_seconds: float = 0  # for how long the programs stood still, of a resume since its suspend; 0: unknown
     pre_copy_seconds: float = 0  # suspend: for how long was copied while they ran
     pre_copy_bytes: int = 0      # that were copied then
 

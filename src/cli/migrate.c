@@ -29,16 +29,18 @@ static void tell(const struct arguments *arguments, const struct vgpu_operation_
 {
         char copy[OPERATION_TEXT_MAX], time[OPERATION_TIME_MAX];
         char source[OPERATION_TEXT_MAX], devices[OPERATION_DEVICES_MAX];
+        char stop[OPERATION_STOP_MAX];
 
         operation_tell_lost(report);
         if (arguments->is_json)
                 *ret_document = document_from_report(report);
         else
-                printf("migrated %s%s to %s in %s: %s\n", report->instance->name,
+                printf("migrated %s%s to %s in %s: %s%s\n", report->instance->name,
                        describe_source(source, report),
                        operation_describe_devices(devices, report, report->to_device),
                        operation_describe_time(time, report->seconds),
-                       operation_describe_copy(copy, report, "across"));
+                       operation_describe_copy(copy, report, "across"),
+                       operation_describe_stop(stop, report));
 }
 
 static int run_migrate(const struct arguments *arguments, struct vgpu_client *client)

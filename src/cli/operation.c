@@ -214,7 +214,7 @@ char *operation_describe_stop(char *text, const struct vgpu_operation_report *re
         char stopped[OPERATION_TIME_MAX];
 
         text[0] = '\0';
-        if (report->pre_copy_bytes > 0)
+        if (report->n_processes > 0 && report->stopped_seconds > 0)
                 snprintf(text, OPERATION_STOP_MAX, ", its programs stood still for %s",
                          operation_describe_time(stopped, report->stopped_seconds));
         return text;

@@ -54,7 +54,7 @@ char *operation_describe_copy(char *text, const struct vgpu_operation_report *re
 #define OPERATION_WHOLE_MAX (2 * OPERATION_TIME_MAX + 64)
 char *operation_describe_whole(char *text, const struct vgpu_operation_report *report);
 
-/* operation_describe_stop() - ", its programs stood still for 80 ms", where that is not the whole time; else "". */
+/* operation_describe_stop() - ", its programs stood still for 80 ms", where that is known; else "". */
 #define OPERATION_STOP_MAX (OPERATION_TIME_MAX + 40)
 char *operation_describe_stop(char *text, const struct vgpu_operation_report *report);
 

@@ -18,14 +18,16 @@ static void tell(const struct arguments *arguments, const struct vgpu_operation_
                  json_t **ret_document)
 {
         char copy[OPERATION_TEXT_MAX], whole[OPERATION_WHOLE_MAX], devices[OPERATION_DEVICES_MAX];
+        char stop[OPERATION_STOP_MAX];
 
         operation_tell_lost(report);
         if (arguments->is_json)
                 *ret_document = document_from_report(report);
         else
-                printf("resumed %s: %s%s, on %s\n", report->instance->name,
+                printf("resumed %s: %s%s%s, on %s\n", report->instance->name,
                        operation_describe_copy(copy, report, "back"),
                        operation_describe_whole(whole, report),
+                       operation_describe_stop(stop, report),
                        operation_describe_devices(devices, report, report->to_device));
 }
 

@@ -6,14 +6,21 @@
 #include "cli/say.h"
 #include "cli/several.h"
 
+/* Else they stood still all the time. */
+static bool is_stop_shorter(const struct vgpu_operation_report *report)
+{
+        return report->pre_copy_bytes > 0 || report->stopped_seconds < report->seconds / 2;
+}
+
 static void print(const struct vgpu_operation_report *report)
 {
         const struct vgpu_instance *instance = report->instance;
         char copy[OPERATION_TEXT_MAX], whole[OPERATION_WHOLE_MAX], devices[OPERATION_DEVICES_MAX];
-        char stop[OPERATION_STOP_MAX];
+        char stop[OPERATION_STOP_MAX] = "";
 
         operation_describe_copy(copy, report, "out");
-        operation_describe_stop(stop, report);
+        if (is_stop_shorter(report))
+                operation_describe_stop(stop, report);
         if (report->had_left)
                 printf("%s had left GPU %u by itself%s; it stays away until 'vgpu resume %s'\n",
                        instance->name, report->from_device,

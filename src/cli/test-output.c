@@ -164,6 +164,14 @@ static void test_what_came_back_or_moved_is_one_line(void **state)
                 WORDS("resume", "train"),
                 "resumed train: 31.8 GiB back in 0.66 s (52.1 GB/s), context 0.35 s, 11.20 s in "
                 "all, 10.10 s of it to read from disk, on GPU 1\n");
+        expect_out("ResumeVgpu", ANSWER(REPORT(TRAIN, 0, 1) ",'stopped_seconds':75.25"),
+                   WORDS("resume", "train"),
+                   "resumed train: 31.8 GiB back in 0.66 s (52.1 GB/s), context 0.35 s, its "
+                   "programs stood still for 75.25 s, on GPU 1\n");
+        expect_out("MigrateVgpu", ANSWER(REPORT(TRAIN, 1, 0) ",'stopped_seconds':0.42"),
+                   WORDS("migrate", "train", "--device=0"),
+                   "migrated train from GPU 1 to GPU 0 in 0.67 s: 31.8 GiB across in 0.66 s "
+                   "(52.1 GB/s), context 0.35 s, its programs stood still for 0.42 s\n");
         expect_out("MigrateVgpu", ANSWER(REPORT(TRAIN, 1, 0)),
                    WORDS("migrate", "train", "--device=0"),
                    "migrated train from GPU 1 to GPU 0 in 0.67 s: 31.8 GiB across in 0.66 s "

@@ -323,7 +323,7 @@ void instance_settle(struct instance *instance)
                 return;
         }
         if (n == 0)
-                wanted = STATE_IDLE;
+                wanted = STATE_IDLE, instance->still_since_ns = 0;
         else if (instance->state == STATE_IDLE)
                 wanted = STATE_RUNNING;
         if (wanted != instance->state) {

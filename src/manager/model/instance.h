@@ -68,7 +68,8 @@ struct instance {
         char pool_group[INSTANCE_POOL_GROUP_MAX]; /* pool-group.h; "": its owner's */
         struct account_charge charge;             /* of its owner */
         enum state_instance_state state;
-        uint64_t off_since_ns; /* CLOCK_MONOTONIC; 0: since before this vgpud */
+        uint64_t off_since_ns;   /* CLOCK_MONOTONIC; 0: since before this vgpud */
+        uint64_t still_since_ns; /* when the gates of one that is off began to close; as above */
         struct list guests;
         struct list turns;             /* schedule_vgpu: of its device, and of one that it leaves */
         struct list launches;          /* programs that are no guests yet, see launch.h */

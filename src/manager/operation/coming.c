@@ -183,6 +183,7 @@ static void settle(struct operation *operation)
         for (size_t i = 0; i < operation->instance->n_parts; i++)
                 operation->instance->part[i].device = operation->target.device[i];
         operation->instance->state = state_after(operation);
+        operation->instance->still_since_ns = 0;
         operation_for_each_guest(guest, operation)
                 guest->is_remembered = false;
 }

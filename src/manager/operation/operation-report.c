@@ -121,7 +121,7 @@ void operation_add_progress(struct operation *operation, uint64_t bytes)
                 operation_report_progress(operation);
 }
 
-/* Those of a suspend stand still from then on. */
+/* Those of a suspend stand still from then on, until they are resumed. */
 static double get_stopped_seconds(const struct operation *operation)
 {
         if (operation->closing_ns == 0)

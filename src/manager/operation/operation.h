@@ -123,7 +123,8 @@ struct operation {
         bool has_failed_store, has_lacked_room;
 
         uint64_t started_ns, drained_ns, progress_ns; /* CLOCK_MONOTONIC */
-        uint64_t closing_ns;          /* when its gates began to close; 0: they have not */
+        uint64_t
+                closing_ns; /* when its gates began to close, for a resume of its suspend; 0: they have not, or unknown */
         uint64_t copy_ns, context_ns; /* the slowest process */
         uint64_t pool_ns; /* that copies waited for the pool: slabs not zeroed or not pinned yet */
         uint64_t pool_since_ns; /* while one waits */

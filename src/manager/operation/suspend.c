@@ -259,6 +259,7 @@ static void settle(struct operation *operation)
 
         instance->state = state_after(operation);
         instance->off_since_ns = clock_now(CLOCK_MONOTONIC);
+        instance->still_since_ns = operation->closing_ns;
         instance->residency.has_left = operation->is_by_itself;
         handover_end(operation);
 }
