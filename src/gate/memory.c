@@ -1,27 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gate/memory.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/fault.h"
 #include "gate/child.h"
 #include "gate/context.h"
 #include "gate/entry.h"
+#include "gate/memory-internal.h"
 #include "gate/offer-name.h"
 #include "gate/peer.h"
-#include "gate/physical.h"
 #include "gate/quota.h"
 #include "gate/stock.h"
 #include "wire/gate.h"
 
-static struct {
-        pthread_mutex_t lock; /* of the list, of the table of mappings and of all that is in them */
-        struct mapping *first_block;
-        _Atomic(const struct memory_reserve *) reserve;
-} memory = { .lock = PTHREAD_MUTEX_INITIALIZER };
+pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct mapping *first_block;
 
 static uint64_t round_up(uint64_t size)
 {
@@ -36,7 +32,7 @@ static bool is_spare(const struct mapping *mapping)
 /* Out of the list of blocks, if it is in it, and on its way out. */
 static struct mapping *take(struct mapping *mapping)
 {
-        struct mapping **link = &memory.first_block;
+        struct mapping **link = &first_block;
 
         while (*link && *link != mapping)
                 link = &(*link)->next_block;
@@ -49,18 +45,18 @@ static struct mapping *take(struct mapping *mapping)
 /* An empty block, not @but, of @context, for the caller to discard. */
 static struct mapping *spare_take(CUcontext context, const struct mapping *but)
 {
-        for (struct mapping *it = memory.first_block; it; it = it->next_block)
+        for (struct mapping *it = first_block; it; it = it->next_block)
                 if (it != but && it->context == context && is_spare(it))
                         return take(it);
         return NULL;
 }
 
 /* Out of the table, which makes its address free for the next. */
-static void displace(const struct mapping *mapping)
+void memory_displace(const struct mapping *mapping)
 {
-        pthread_mutex_lock(&memory.lock);
+        pthread_mutex_lock(&memory_lock);
         mapping_table_remove(mapping);
-        pthread_mutex_unlock(&memory.lock);
+        pthread_mutex_unlock(&memory_lock);
         if (mapping->is_outside)
                 DRIVER(cuMemAddressFree)(mapping->address, mapping->size);
 }
@@ -83,7 +79,7 @@ static CUresult discard(struct mapping *mapping)
                         return result;
                 mapping_release(mapping);
         }
-        displace(mapping);
+        memory_displace(mapping);
         mapping_free(mapping);
         return CUDA_SUCCESS;
 }
@@ -97,12 +93,12 @@ static void pin_locked(struct mapping *mapping)
 }
 
 /* The driver could not unmap it, and nobody can free it any more: its address stays busy. */
-static void give_up(struct mapping *mapping)
+void memory_give_up(struct mapping *mapping)
 {
-        pthread_mutex_lock(&memory.lock);
+        pthread_mutex_lock(&memory_lock);
         mapping->is_leaving = true;
         pin_locked(mapping);
-        pthread_mutex_unlock(&memory.lock);
+        pthread_mutex_unlock(&memory_lock);
 }
 
 /* As discard(); what is still there can be used, or freed, again. */
@@ -112,143 +108,29 @@ static CUresult discard_or_keep(struct mapping *mapping)
 
         if (result == CUDA_SUCCESS)
                 return result;
-        pthread_mutex_lock(&memory.lock);
+        pthread_mutex_lock(&memory_lock);
         mapping->is_leaving = false;
         if (mapping->block) {
-                mapping->next_block = memory.first_block;
-                memory.first_block = mapping;
+                mapping->next_block = first_block;
+                first_block = mapping;
         }
-        pthread_mutex_unlock(&memory.lock);
+        pthread_mutex_unlock(&memory_lock);
         return result;
 }
 
-static CUresult place_outside(struct mapping *mapping)
-{
-        CUresult result;
-        int r;
-
-        result = DRIVER(cuMemAddressReserve)(&mapping->address, mapping->size, 0, 0, 0);
-        if (result != CUDA_SUCCESS)
-                return result;
-        mapping->is_outside = true;
-        pthread_mutex_lock(&memory.lock);
-        r = mapping_table_insert(mapping);
-        pthread_mutex_unlock(&memory.lock);
-        if (r == 0)
-                return CUDA_SUCCESS;
-        DRIVER(cuMemAddressFree)(mapping->address, mapping->size);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-static CUresult place(struct mapping *mapping)
-{
-        int r;
-
-        mapping_arena_open();
-        pthread_mutex_lock(&memory.lock);
-        r = mapping_table_place(mapping);
-        pthread_mutex_unlock(&memory.lock);
-        return r == 0 ? CUDA_SUCCESS : place_outside(mapping);
-}
-
-/* A mapping with address and memory, in the table, where it is not yet an allocation. */
-static CUresult mapping_make(struct mapping **ret_mapping, CUcontext context, CUdevice device,
-                             uint64_t size, struct physical *physical)
-{
-        struct mapping *mapping = mapping_new(context, device, size);
-        const char *call;
-        CUresult result;
-
-        if (!mapping)
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        mapping->physical = physical;
-        result = place(mapping);
-        if (result != CUDA_SUCCESS) {
-                quota_settle(device, size);
-                mapping_free(mapping);
-                return result;
-        }
-        (void)fault_point("gate-asking");
-        result = mapping_create(mapping, &call);
-        quota_settle(device, size);
-        if (result == CUDA_SUCCESS) {
-                *ret_mapping = mapping;
-        } else if (mapping->is_stuck) {
-                give_up(mapping);
-        } else {
-                displace(mapping);
-                mapping_free(mapping);
-        }
-        return result;
-}
-
-static bool spares_discard(CUcontext context)
+bool memory_discard_spares(CUcontext context)
 {
         struct mapping *spare;
         bool any = false;
 
         for (;;) {
-                pthread_mutex_lock(&memory.lock);
+                pthread_mutex_lock(&memory_lock);
                 spare = spare_take(context, NULL);
-                pthread_mutex_unlock(&memory.lock);
+                pthread_mutex_unlock(&memory_lock);
                 if (!spare || discard_or_keep(spare) != CUDA_SUCCESS)
                         return any;
                 any = true;
         }
-}
-
-static bool reclaim(bool is_patient)
-{
-        const struct memory_reserve *reserve = atomic_load(&memory.reserve);
-
-        return reserve && reserve->reclaim(is_patient);
-}
-
-void memory_set_reserve(const struct memory_reserve *reserve)
-{
-        atomic_store(&memory.reserve, reserve);
-}
-
-/* What lies idle in empty blocks and in pools is used before memory runs out. */
-static CUresult mapping_make_of_idle(struct mapping **ret_mapping, CUcontext context,
-                                     CUdevice device, uint64_t size, struct physical *physical)
-{
-        CUresult result = mapping_make(ret_mapping, context, device, size, physical);
-        bool any = false;
-
-        if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-                any = spares_discard(context);
-                any |= reclaim(false);
-        }
-        return any ? mapping_make(ret_mapping, context, device, size, physical) : result;
-}
-
-/* Would all that pools do not use be enough? What the device has we do not know. */
-static bool may_be_enough(CUdevice device, uint64_t size)
-{
-        const struct memory_reserve *reserve = atomic_load(&memory.reserve);
-        uint64_t idle = reserve ? reserve->count() : 0;
-        struct quota_view quota;
-
-        quota_get(device, &quota);
-        return idle > 0 && (!quota.is_limited || size <= quota.left || size - quota.left <= idle);
-}
-
-/* So is what streams are about to free; all that before others leave for it. */
-static CUresult mapping_make_patiently(struct mapping **ret_mapping, CUcontext context,
-                                       CUdevice device, uint64_t size, struct physical *physical)
-{
-        struct quota_want want = { .device = device, .bytes = size, .is_limited = true };
-        CUresult result;
-
-        do {
-                result = mapping_make_of_idle(ret_mapping, context, device, size, physical);
-                if (result == CUDA_ERROR_OUT_OF_MEMORY && may_be_enough(device, size) &&
-                    reclaim(true))
-                        result = mapping_make(ret_mapping, context, device, size, physical);
-        } while (result == CUDA_ERROR_OUT_OF_MEMORY && quota_wait_for_room(&want));
-        quota_end_wait(&want);
-        return result;
 }
 
 /* A new mapping. */
@@ -260,19 +142,19 @@ static CUresult mapping_add(struct mapping **ret_mapping, CUcontext context, CUd
         struct mapping *mapping;
         CUresult result;
 
-        result = mapping_make_patiently(&mapping, context, device, size, NULL);
+        result = memory_make_patiently(&mapping, context, device, size, NULL);
         if (result != CUDA_SUCCESS)
                 return result;
 
         (void)fault_point("gate-made");
-        pthread_mutex_lock(&memory.lock);
+        pthread_mutex_lock(&memory_lock);
         mapping->requested = requested;
         mapping->block = block;
         if (block) {
-                mapping->next_block = memory.first_block;
-                memory.first_block = mapping;
+                mapping->next_block = first_block;
+                first_block = mapping;
         }
-        pthread_mutex_unlock(&memory.lock);
+        pthread_mutex_unlock(&memory_lock);
         if (peer_mask(device) != peers) /* memory_grant() may have passed by before it was there */
                 (void)mapping_grant(mapping);
         *ret_mapping = mapping;
@@ -284,14 +166,14 @@ static bool take_from_blocks(CUcontext context, uint32_t size, CUdeviceptr *ret_
         uint32_t offset;
         bool taken = false;
 
-        pthread_mutex_lock(&memory.lock);
-        for (struct mapping *it = memory.first_block; it && !taken; it = it->next_block)
+        pthread_mutex_lock(&memory_lock);
+        for (struct mapping *it = first_block; it && !taken; it = it->next_block)
                 if (it->context == context && !it->is_pinned &&
                     block_take(it->block, size, &offset)) {
                         *ret_address = it->address + offset;
                         taken = true;
                 }
-        pthread_mutex_unlock(&memory.lock);
+        pthread_mutex_unlock(&memory_lock);
         return taken;
 }
 
@@ -349,7 +231,7 @@ CUresult memory_allocate(CUdeviceptr *ret_address, uint64_t size)
 }
 
 /* The allocation around @address: its mapping and where in it. */
-static struct mapping *find(CUdeviceptr address, struct memory_info *ret_info)
+struct mapping *memory_find_locked(CUdeviceptr address, struct memory_info *ret_info)
 {
         struct mapping *mapping = mapping_table_find(address);
         uint64_t offset = mapping ? address - mapping->address : 0;
@@ -373,9 +255,9 @@ bool memory_find(CUdeviceptr address, struct memory_info *ret_info)
 {
         bool found;
 
-        pthread_mutex_lock(&memory.lock);
-        found = find(address, ret_info) != NULL;
-        pthread_mutex_unlock(&memory.lock);
+        pthread_mutex_lock(&memory_lock);
+        found = memory_find_locked(address, ret_info) != NULL;
+        pthread_mutex_unlock(&memory_lock);
         return found;
 }
 
@@ -389,8 +271,8 @@ static bool remove_allocation(CUdeviceptr address, struct mapping **ret_empty)
         struct mapping *mapping;
 
         *ret_empty = NULL;
-        pthread_mutex_lock(&memory.lock);
-        mapping = find(address, &info);
+        pthread_mutex_lock(&memory_lock);
+        mapping = memory_find_locked(address, &info);
         if (mapping && mapping->block) {
                 block_give_back(mapping->block, (uint32_t)(address - mapping->address));
                 if (is_spare(mapping)) /* one empty block is kept */
@@ -400,7 +282,7 @@ static bool remove_allocation(CUdeviceptr address, struct mapping **ret_empty)
         } else if (mapping) {
                 *ret_empty = take(mapping);
         }
-        pthread_mutex_unlock(&memory.lock);
+        pthread_mutex_unlock(&memory_lock);
         return mapping != NULL;
 }
 
@@ -435,10 +317,10 @@ static bool overlaps_mapping(CUdeviceptr address, uint64_t size)
         const struct mapping *mapping;
         bool overlaps;
 
-        pthread_mutex_lock(&memory.lock);
+        pthread_mutex_lock(&memory_lock);
         mapping = mapping_table_find_from(address);
         overlaps = mapping && mapping->address < address + size; /* unlocked, it may go at once */
-        pthread_mutex_unlock(&memory.lock);
+        pthread_mutex_unlock(&memory_lock);
         return overlaps;
 }
 
@@ -453,9 +335,9 @@ bool memory_is_unallocated(CUdeviceptr address)
         struct memory_info info;
         bool is_unallocated;
 
-        pthread_mutex_lock(&memory.lock);
-        is_unallocated = mapping_table_find(address) && !find(address, &info);
-        pthread_mutex_unlock(&memory.lock);
+        pthread_mutex_lock(&memory_lock);
+        is_unallocated = mapping_table_find(address) && !memory_find_locked(address, &info);
+        pthread_mutex_unlock(&memory_lock);
         return is_unallocated;
 }
 
@@ -464,7 +346,7 @@ bool memory_register(CUdeviceptr address, uint64_t size)
         struct mapping *mapping;
         bool any = false;
 
-        pthread_mutex_lock(&memory.lock);
+        pthread_mutex_lock(&memory_lock);
         for (CUdeviceptr at = address; at < address + size; at = mapping->address + mapping->size) {
                 mapping = mapping_table_find(at);
                 if (!mapping)
@@ -477,7 +359,7 @@ bool memory_register(CUdeviceptr address, uint64_t size)
                 if (mapping->chunk)
                         stock_hurry(mapping->chunk);
         }
-        pthread_mutex_unlock(&memory.lock);
+        pthread_mutex_unlock(&memory_lock);
         return any;
 }
 
@@ -485,11 +367,11 @@ void memory_set_sync_memops(CUdeviceptr address, bool on)
 {
         struct mapping *mapping;
 
-        pthread_mutex_lock(&memory.lock);
+        pthread_mutex_lock(&memory_lock);
         mapping = mapping_table_find(address);
         if (mapping)
                 mapping->sync_memops = on;
-        pthread_mutex_unlock(&memory.lock);
+        pthread_mutex_unlock(&memory_lock);
 }
 
 /* Any mapping of @context, on its way out; with how many allocations of the application. */
@@ -513,13 +395,13 @@ void memory_drop_context(CUcontext context)
         int64_t n = 0;
 
         do {
-                pthread_mutex_lock(&memory.lock);
+                pthread_mutex_lock(&memory_lock);
                 mapping = any_take(context, &n);
-                pthread_mutex_unlock(&memory.lock);
+                pthread_mutex_unlock(&memory_lock);
                 if (mapping)
                         quota_count_allocations(-n);
                 if (discard(mapping) != CUDA_SUCCESS)
-                        give_up(mapping);
+                        memory_give_up(mapping);
         } while (mapping);
 }
 
@@ -539,13 +421,13 @@ CUresult memory_grant(CUdevice device)
                 const struct mapping *mapping;
                 CUresult result;
 
-                pthread_mutex_lock(&memory.lock);
+                pthread_mutex_lock(&memory_lock);
                 mapping = mapping_table_find_from(from);
                 while (mapping && (mapping->device != device || !is_allocated(mapping)))
                         mapping = mapping_table_find_from(mapping->address + mapping->size);
                 if (mapping)
                         copy = *mapping;
-                pthread_mutex_unlock(&memory.lock);
+                pthread_mutex_unlock(&memory_lock);
                 if (copy.size == 0)
                         return first_error;
                 result = mapping_grant(&copy);
@@ -559,13 +441,13 @@ struct mapping *memory_movable(uint64_t *from)
 {
         struct mapping *mapping;
 
-        pthread_mutex_lock(&memory.lock);
+        pthread_mutex_lock(&memory_lock);
         do {
                 mapping = mapping_table_find_from(*from);
                 if (mapping)
                         *from = mapping->address + mapping->size;
         } while (mapping && mapping->is_pinned);
-        pthread_mutex_unlock(&memory.lock);
+        pthread_mutex_unlock(&memory_lock);
         return mapping;
 }
 
@@ -573,46 +455,30 @@ struct mapping *memory_movable_find(CUdeviceptr address)
 {
         struct mapping *mapping;
 
-        pthread_mutex_lock(&memory.lock);
+        pthread_mutex_lock(&memory_lock);
         mapping = mapping_table_find(address);
-        pthread_mutex_unlock(&memory.lock);
+        pthread_mutex_unlock(&memory_lock);
         return mapping && !mapping->is_pinned && mapping->address == address ? mapping : NULL;
-}
-
-/* What the application makes itself. */
-
-CUresult memory_create_physical(struct physical *physical, CUdevice device, uint64_t size)
-{
-        return mapping_make_patiently(&physical->mapping, NULL, device, size, physical);
 }
 
 void memory_end(struct mapping *mapping)
 {
         if (discard(mapping) != CUDA_SUCCESS)
-                give_up(mapping);
-}
-
-/* Chunks of pools. */
-
-CUresult memory_create_chunk(struct mapping **ret_mapping, CUdevice device, uint64_t size,
-                             bool is_patient)
-{
-        return is_patient ? mapping_make_patiently(ret_mapping, NULL, device, size, NULL)
-                          : mapping_make_of_idle(ret_mapping, NULL, device, size, NULL);
+                memory_give_up(mapping);
 }
 
 void memory_set_chunk(struct mapping *mapping, struct stock_chunk *chunk)
 {
-        pthread_mutex_lock(&memory.lock);
+        pthread_mutex_lock(&memory_lock);
         mapping->chunk = chunk;
-        pthread_mutex_unlock(&memory.lock);
+        pthread_mutex_unlock(&memory_lock);
 }
 
 CUresult memory_let(struct mapping *mapping, uint64_t peers)
 {
-        pthread_mutex_lock(&memory.lock);
+        pthread_mutex_lock(&memory_lock);
         mapping->peers = peers;
-        pthread_mutex_unlock(&memory.lock);
+        pthread_mutex_unlock(&memory_lock);
         return mapping_grant(mapping);
 }
 
@@ -621,69 +487,23 @@ struct stock_chunk *memory_chunk_at(CUdeviceptr address)
         const struct mapping *mapping;
         struct stock_chunk *chunk;
 
-        pthread_mutex_lock(&memory.lock);
+        pthread_mutex_lock(&memory_lock);
         mapping = mapping_table_find(address);
         chunk = mapping ? mapping->chunk : NULL;
-        pthread_mutex_unlock(&memory.lock);
+        pthread_mutex_unlock(&memory_lock);
         return chunk;
 }
 
 void memory_pin(struct mapping *mapping)
 {
-        pthread_mutex_lock(&memory.lock);
+        pthread_mutex_lock(&memory_lock);
         pin_locked(mapping);
-        pthread_mutex_unlock(&memory.lock);
-}
-
-/* Names. */
-
-bool memory_name_at(CUdeviceptr pointer, struct gate_ticket *ticket)
-{
-        struct memory_info info;
-        struct mapping *mapping;
-        int r = -ENOENT;
-
-        pthread_mutex_lock(&memory.lock);
-        mapping = find(pointer, &info);
-        if (mapping)
-                r = offer_name(mapping, ticket->name);
-        if (r == 0) {
-                ticket->offset = info.start - mapping->address;
-                ticket->size = info.size;
-        }
-        pthread_mutex_unlock(&memory.lock);
-        return r == 0;
-}
-
-struct mapping *memory_find_named(const uint8_t name[GATE_NAME_SIZE])
-{
-        struct mapping *mapping;
-        size_t at = 0;
-
-        pthread_mutex_lock(&memory.lock);
-        while ((mapping = mapping_table_get(at)) && !offer_has_name(mapping, name))
-                at++;
-        pthread_mutex_unlock(&memory.lock);
-        return mapping;
-}
-
-struct mapping *memory_next_named(CUdeviceptr *from)
-{
-        struct mapping *mapping;
-
-        pthread_mutex_lock(&memory.lock);
-        do {
-                mapping = mapping_table_find_from(*from);
-                if (mapping)
-                        *from = mapping->address + mapping->size;
-        } while (mapping && !atomic_load_explicit(&mapping->is_named, memory_order_acquire));
-        pthread_mutex_unlock(&memory.lock);
-        return mapping;
+        pthread_mutex_unlock(&memory_lock);
 }
 
 void memory_forget(void)
 {
-        pthread_mutex_init(&memory.lock, NULL);
-        memory.first_block = NULL;
+        pthread_mutex_init(&memory_lock, NULL);
+        first_block = NULL;
         mapping_table_clear();
 }
