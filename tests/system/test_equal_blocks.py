@@ -200,6 +200,20 @@ class Servers(Models):
         self.step()
         self.finish()
 
+    @unittest.skipIf(os.geteuid() != 0, "only root makes vGPUs for others")
+    def test_each_user_of_a_group_has_its_own_part_of_the_pool(self):
+        """What others of the group have there is not the affair of the user whose vGPU is the oldest."""
+        self.kill_manager("--pool-limit", "244M", "--slab-size", "4M")
+        self.add("oldest", owner=1000, pool_group="models")
+        self.add("other", "--size", "96M", owner=1001, pool_group="models")
+        self.add("own", owner=1000)
+        self.suspend("other")
+        self.suspend("own")  # a third of what the other has left
+        expect_error("PoolTooSmall", self.host.call, "SuspendVgpu", name="oldest")
+        self.resume("other", "own")
+        self.step()
+        self.finish()
+
     def test_what_a_group_may_be_called(self):
         for name in ("", "a/b", "-a", "a b", "x" * 32):
             expect_error("InvalidParameter", self.host.call, "CreateVgpu", name="a", frame_buffer=64 * MIB, pool_group=name)

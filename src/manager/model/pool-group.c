@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/failure.h"
+#include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 
@@ -77,13 +78,46 @@ static bool is_first(const struct instance *instance)
         return true;
 }
 
+/* What its guests have in the pool, counting what others have too. */
+static uint64_t sum_reserved(const struct instance *instance)
+{
+        const struct guest *guest;
+        uint64_t sum = 0;
+
+        list_for_each(guest, &instance->guests, link)
+                sum += guest->reservation ? pool_get_length(guest->reservation) : 0;
+        return sum;
+}
+
+/* Of @bytes, in the ratio of what each has in the pool. All parts make up the whole. */
+static uint64_t get_part(const struct instance *instance, uint64_t bytes)
+{
+        uint64_t own = sum_reserved(instance), before = 0, sum = 0;
+        const struct instance *other;
+        bool is_before = true;
+
+        list_for_each(other, &instance->manager->instances, link) {
+                is_before &= other != instance;
+                if (!pool_group_is_same(other, instance))
+                        continue;
+                sum += sum_reserved(other);
+                before += is_before ? sum_reserved(other) : 0;
+        }
+        if (sum == 0)
+                return is_first(instance) ? bytes : 0;
+        return (uint64_t)((unsigned __int128)bytes * (before + own) / sum -
+                          (unsigned __int128)bytes * before / sum);
+}
+
+/* The vGPUs of one user need not be told apart. */
 uint64_t pool_group_get_owned(const struct instance *instance)
 {
         char group[POOL_OWNER_MAX];
-        uint64_t room;
+        uint64_t room, bytes;
 
-        if (!is_first(instance))
+        if (!instance->pool_group[0] && !is_first(instance))
                 return 0;
         pool_group_name(instance, group);
-        return pool_get_owned(instance->manager->pool, group, &room);
+        bytes = pool_get_owned(instance->manager->pool, group, &room);
+        return instance->pool_group[0] ? get_part(instance, bytes) : bytes;
 }

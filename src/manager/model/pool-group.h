@@ -32,7 +32,10 @@ bool pool_group_is_same(const struct instance *instance, const struct instance *
 /* pool_group_name() - the pool's name for the vGPUs of @instance's group. */
 void pool_group_name(const struct instance *instance, char ret_name[POOL_OWNER_MAX]);
 
-/* pool_group_get_owned() - bytes of that group's slabs, with its first vGPU; 0 with the others. */
+/*
+ * pool_group_get_owned() - @instance's part of the bytes of that group's slabs; all parts make up the whole. Of a named
+ * group, each has it in the ratio of what it has in the pool; of one user's, the first vGPU has all.
+ */
 uint64_t pool_group_get_owned(const struct instance *instance);
 
 #endif
