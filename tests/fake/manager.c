@@ -14,8 +14,9 @@
 
 #include "base/cleanup.h"
 
-#define CALLS_MAX 16
-#define CALL_SIZE 4096
+#define CALLS_MAX       16
+#define CALL_SIZE       4096
+#define CONNECTIONS_MAX 8
 
 struct fake_manager {
         char directory[64];
@@ -150,28 +151,52 @@ static bool is_of_the_test(int fd)
                getpgid(peer.pid) == getpgrp();
 }
 
-static void serve(struct fake_manager *fake, int fd)
+/* The next call of a connection. False: the connection ends. */
+static bool serve(struct fake_manager *fake, int fd)
 {
         char text[CALL_SIZE];
 
-        while (read_call(fake, fd, text)) {
-                const struct fake_step *step = take_call(fake, text);
-
-                if (!answer(fd, step, text))
-                        return;
-        }
+        return read_call(fake, fd, text) && answer(fd, take_call(fake, text), text);
 }
 
+/* What they are polled for: to stop, for a new connection, for calls. */
+enum { STOP, LISTENER, CONNECTIONS };
+
+static void accept_one(struct fake_manager *fake, struct pollfd *pollers, nfds_t *n)
+{
+        int fd = accept4(fake->listener, NULL, NULL, SOCK_CLOEXEC);
+
+        if (fd < 0)
+                return;
+        if (is_of_the_test(fd) && *n < CONNECTIONS + CONNECTIONS_MAX)
+                pollers[(*n)++] = (struct pollfd){ .fd = fd, .events = POLLIN };
+        else
+                close(fd);
+}
+
+/* A command has several connections, and may wait for the last one to be answered before it ends the first. */
 static void *run_fake_manager(void *userdata)
 {
         struct fake_manager *fake = userdata;
+        struct pollfd pollers[CONNECTIONS + CONNECTIONS_MAX] = {
+                [STOP] = { .fd = fake->stop[0], .events = POLLIN },
+                [LISTENER] = { .fd = fake->listener, .events = POLLIN },
+        };
+        nfds_t n = CONNECTIONS;
 
-        while (wait_readable(fake, fake->listener)) {
-                CLEANUP(fd_closep) int fd = accept4(fake->listener, NULL, NULL, SOCK_CLOEXEC);
-
-                if (fd >= 0 && is_of_the_test(fd))
-                        serve(fake, fd);
+        while (pollers[STOP].revents == 0) {
+                if (poll(pollers, n, -1) < 0)
+                        continue;
+                for (nfds_t i = n; i-- > CONNECTIONS;)
+                        if (pollers[i].revents && !serve(fake, pollers[i].fd)) {
+                                close(pollers[i].fd);
+                                pollers[i] = pollers[--n];
+                        }
+                if (pollers[LISTENER].revents)
+                        accept_one(fake, pollers, &n);
         }
+        while (n > CONNECTIONS)
+                close(pollers[--n].fd);
         return NULL;
 }
 
