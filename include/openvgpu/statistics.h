@@ -37,6 +37,10 @@ struct vgpu_statistics_operation {
         /* How many of them moved no more than the byte bound of the same number; none: an older vgpud. */
         const uint64_t *byte_buckets;
         uint64_t last_bytes; /* that the last one moved */
+        /* Of those with a pre-copy, 0 from an older vgpud: how many; what that did while their programs ran. */
+        uint64_t n_pre_copies, n_pre_copy_rounds, pre_copy_bytes;
+        double pre_copy_seconds;
+        double pre_copy_stopped_seconds; /* how long their programs stood still all the same */
 };
 
 struct vgpu_statistics {

@@ -142,6 +142,11 @@ static void fill_operation(struct box *box, size_t i)
                 .last_seconds = (double)told->last_ns / NS_PER_SECOND,
                 .last_time = (double)told->last_at_ns / NS_PER_SECOND,
                 .last_bytes = told->last_bytes,
+                .n_pre_copies = told->n_ahead,
+                .n_pre_copy_rounds = told->n_ahead_rounds,
+                .pre_copy_bytes = told->ahead_bytes,
+                .pre_copy_seconds = (double)told->ahead_ns / NS_PER_SECOND,
+                .pre_copy_stopped_seconds = (double)told->ahead_stopped_ns / NS_PER_SECOND,
         };
         box->operations[i] = &box->counted[i];
 }

@@ -115,6 +115,11 @@ static const struct vgpu_statistics_operation operation = {
         .buckets = buckets,
         .byte_buckets = byte_buckets,
         .last_bytes = 900,
+        .n_pre_copies = 2,
+        .n_pre_copy_rounds = 5,
+        .pre_copy_bytes = 4096,
+        .pre_copy_seconds = 2.25,
+        .pre_copy_stopped_seconds = 0.75,
 };
 static const struct vgpu_statistics_operation *const operations[] = { &operation };
 static const struct vgpu_statistics statistics = {
@@ -189,6 +194,11 @@ static const char *const base_unit_lines[] = {
         "openvgpu_operation_moved_bytes_bucket{operation=\"suspend\",result=\"done\",le=\"1048576.0\"} 1",
         "openvgpu_operation_moved_bytes_bucket{operation=\"suspend\",result=\"done\",le=\"+Inf\"} 2",
         "openvgpu_operation_moved_bytes_sum{operation=\"suspend\",result=\"done\"} 1000",
+        "openvgpu_pre_copy_operations_total{operation=\"suspend\",result=\"done\"} 2",
+        "openvgpu_pre_copy_rounds_total{operation=\"suspend\",result=\"done\"} 5",
+        "openvgpu_pre_copy_bytes_total{operation=\"suspend\",result=\"done\"} 4096",
+        "openvgpu_pre_copy_seconds_total{operation=\"suspend\",result=\"done\"} 2.25",
+        "openvgpu_pre_copy_stopped_seconds_total{operation=\"suspend\",result=\"done\"} 0.75",
         "openvgpu_device_overcommitted{" DEVICE "} 1",
         "openvgpu_device_turns_total{" DEVICE "} 5",
         "openvgpu_device_turns_mode{" DEVICE ",mode=\"hardware\"} 1",

@@ -50,6 +50,12 @@ static const struct record_field operation_fields[] = {
         LATER(SECONDS, vgpu_statistics_operation, last_seconds, "last_seconds"),
         LATER(SECONDS, vgpu_statistics_operation, last_time, "last_time"),
         LATER(U64, vgpu_statistics_operation, last_bytes, "last_bytes"),
+        LATER(U64, vgpu_statistics_operation, n_pre_copies, "pre_copies"),
+        LATER(U64, vgpu_statistics_operation, n_pre_copy_rounds, "pre_copy_rounds"),
+        LATER(U64, vgpu_statistics_operation, pre_copy_bytes, "pre_copy_bytes"),
+        LATER(SECONDS, vgpu_statistics_operation, pre_copy_seconds, "pre_copy_seconds"),
+        LATER(SECONDS, vgpu_statistics_operation, pre_copy_stopped_seconds,
+              "pre_copy_stopped_seconds"),
 };
 
 #define RECORD(struct_, fields_) \

@@ -88,7 +88,8 @@ static void test_a_short_snapshot_is_asked_for(void **state)
 #define LEDGER "'started':5.0,'ledger':{'working':true},"
 #define COUNT_BYTES(buckets, bytes)                                                                    \
         "{'operation':'suspend','result':'done','count':3,'seconds':1.5,'bytes':7,'buckets':[" buckets \
-        "],'byte_buckets':[" bytes "],'last_bytes':4}"
+        "],'byte_buckets':[" bytes "],'last_bytes':4,'pre_copies':1,'pre_copy_rounds':3,"              \
+        "'pre_copy_bytes':6,'pre_copy_seconds':0.5,'pre_copy_stopped_seconds':0.25}"
 #define COUNT(buckets)                                                                                 \
         "{'operation':'suspend','result':'done','count':3,'seconds':1.5,'bytes':7,'buckets':[" buckets \
         "]}"
@@ -121,6 +122,7 @@ static void test_statistics(void **state)
         assert_string_equal(statistics->operations[0]->last_vgpu,
                             ""); /* a vgpud that does not say */
         assert_int_equal(statistics->n_byte_bounds, 0);
+        assert_int_equal(statistics->operations[0]->n_pre_copies, 0);
         assert_null(vgpu_statistics_free(statistics));
 
         assert_int_equal(vgpu_statistics_lookup(client, &statistics), 0);
@@ -129,6 +131,11 @@ static void test_statistics(void **state)
         assert_int_equal(statistics->operations[0]->buckets[0], 2);
         assert_int_equal(statistics->operations[0]->byte_buckets[2], 3);
         assert_int_equal(statistics->operations[0]->last_bytes, 4);
+        assert_int_equal(statistics->operations[0]->n_pre_copies, 1);
+        assert_int_equal(statistics->operations[0]->n_pre_copy_rounds, 3);
+        assert_int_equal(statistics->operations[0]->pre_copy_bytes, 6);
+        assert_true(statistics->operations[0]->pre_copy_seconds == 0.5);
+        assert_true(statistics->operations[0]->pre_copy_stopped_seconds == 0.25);
         assert_null(vgpu_statistics_free(statistics));
 }
 

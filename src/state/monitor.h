@@ -46,6 +46,7 @@ struct state_operation {
         uint64_t bucket[STATE_BUCKETS_MAX]; /* that took no longer than the bound */
         uint64_t byte_bucket[STATE_BUCKETS_MAX];
         uint64_t last_ns, last_bytes, last_at_ns; /* CLOCK_REALTIME */
+        uint64_t n_ahead, n_ahead_rounds, ahead_bytes, ahead_ns, ahead_stopped_ns; /* pre-copies */
         char kind[STATE_WORD_MAX];
         char result[STATE_WORD_MAX];
         char last_vgpu[STATE_NAME_MAX]; /* "": there was none yet */

@@ -413,6 +413,22 @@ class StatePage(case.Case):
 class Exemplars(case.Case):
     HOST = {"devices": "1xH200:512M", "pool": "128M", "slab": "4M"}
 
+    def test_what_a_pre_copy_did_is_counted(self):
+        exporter = Exporter(self.host)
+        self.addCleanup(exporter.close)
+        self.host.create("train")
+        self.host.train("train", "--size", "8M")
+
+        def get(what):
+            return exporter.scrape().get(f"openvgpu_pre_copy_{what}_total", operation="suspend", result="done")
+        self.assertEqual(get("operations"), 0)
+        self.host.vgpu("suspend", "train", "--pre-copy")
+        until(lambda: get("operations") == 1, "the suspend to be counted", context=self.host.log)
+        self.assertGreaterEqual(get("rounds"), 1)
+        self.assertGreaterEqual(get("bytes"), 8 << 20)
+        self.assertGreater(get("seconds"), 0)
+        self.assertGreater(get("stopped_seconds"), 0)
+
     def test_the_last_operation_is_an_exemplar(self):
         exporter = Exporter(self.host)
         self.addCleanup(exporter.close)

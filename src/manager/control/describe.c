@@ -284,6 +284,11 @@ static void write_count(struct writer *writer, const char *kind, const char *res
         for (size_t b = 0; b < TALLY_BYTE_BUCKETS; b++)
                 writer_integer(writer, NULL, (int64_t)count->byte_bucket[b]);
         writer_end_array(writer);
+        writer_integer(writer, "pre_copies", (int64_t)count->ahead.n);
+        writer_integer(writer, "pre_copy_rounds", (int64_t)count->ahead.n_rounds);
+        writer_integer(writer, "pre_copy_bytes", (int64_t)count->ahead.bytes);
+        writer_real(writer, "pre_copy_seconds", (double)count->ahead.ns / 1e9);
+        writer_real(writer, "pre_copy_stopped_seconds", (double)count->ahead.stopped_ns / 1e9);
         writer_text(writer, "last_vgpu", count->last.vgpu);
         writer_real(writer, "last_seconds", (double)count->last.ns / 1e9);
         writer_integer(writer, "last_bytes", (int64_t)count->last.bytes);

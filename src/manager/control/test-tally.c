@@ -122,12 +122,43 @@ static void test_buckets_hold_all_that_moved_no_more(void **state)
         json_decref(written);
 }
 
+static void test_what_was_copied_ahead_is_summed(void **state)
+{
+        const struct tally_end end = {
+                .kind = "suspend",
+                .result = TALLY_DONE,
+                .vgpu = "train",
+                .ahead = { .n = 1,
+                           .n_rounds = 3,
+                           .bytes = 4 * MIB,
+                           .ns = 250000000,
+                           .stopped_ns = 125000000 },
+        };
+        struct tally tally = { 0 };
+        json_t *written, *suspend;
+        (void)state;
+
+        tally_add(&tally, &end);
+        tally_add(&tally, &end);
+        add(&tally, "suspend", TALLY_DONE, 1, MIB); /* without one */
+        written = write_out(&tally);
+        suspend = json_array_get(json_object_get(written, "operations"), 0);
+        assert_int_equal(get(suspend, "count"), 3);
+        assert_int_equal(get(suspend, "pre_copies"), 2);
+        assert_int_equal(get(suspend, "pre_copy_rounds"), 6);
+        assert_int_equal(get(suspend, "pre_copy_bytes"), 8 * MIB);
+        assert_true(json_real_value(json_object_get(suspend, "pre_copy_seconds")) == 0.5);
+        assert_true(json_real_value(json_object_get(suspend, "pre_copy_stopped_seconds")) == 0.25);
+        json_decref(written);
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_an_operation_is_counted_once),
                 cmocka_unit_test(test_buckets_hold_all_that_took_no_longer),
                 cmocka_unit_test(test_buckets_hold_all_that_moved_no_more),
+                cmocka_unit_test(test_what_was_copied_ahead_is_summed),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,6 +31,15 @@ static const uint64_t byte_bounds[TALLY_BYTE_BUCKETS] = {
         (uint64_t)1 << 37, /* 128 GiB */
 };
 
+static void add_ahead(struct tally_ahead *sum, const struct tally_ahead *ahead)
+{
+        sum->n += ahead->n;
+        sum->n_rounds += ahead->n_rounds;
+        sum->bytes += ahead->bytes;
+        sum->ns += ahead->ns;
+        sum->stopped_ns += ahead->stopped_ns;
+}
+
 static void add(struct tally_count *count, const struct tally_end *end)
 {
         count->n++;
@@ -40,6 +49,7 @@ static void add(struct tally_count *count, const struct tally_end *end)
                 count->bucket[b] += (double)end->ns <= bounds[b] * NS_PER_SECOND;
         for (size_t b = 0; b < TALLY_BYTE_BUCKETS; b++)
                 count->byte_bucket[b] += end->bytes <= byte_bounds[b];
+        add_ahead(&count->ahead, &end->ahead);
         count->last.bytes = end->bytes;
         count->last.ns = end->ns;
         count->last.at_ns = end->at_ns;

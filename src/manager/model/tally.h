@@ -23,10 +23,16 @@ enum tally_result {
 
 #define TALLY_NAME_MAX 64
 
+/* Of those with a pre-copy: what that did, and how long their programs stood still all the same. */
+struct tally_ahead {
+        uint64_t n, n_rounds, bytes, ns, stopped_ns;
+};
+
 struct tally_count {
         uint64_t n, ns, bytes;
         uint64_t bucket[TALLY_BUCKETS]; /* that took no longer than the bound of the bucket */
         uint64_t byte_bucket[TALLY_BYTE_BUCKETS]; /* that moved no more than its bound */
+        struct tally_ahead ahead;
         struct {
                 char vgpu[TALLY_NAME_MAX]; /* the name that it had; "": there was none yet */
                 uint64_t ns, at_ns;        /* what it took; when it ended, CLOCK_REALTIME */
@@ -45,6 +51,7 @@ struct tally_end {
         enum tally_result result;
         const char *vgpu; /* its name */
         uint64_t ns, bytes, at_ns;
+        struct tally_ahead ahead; /* n: 1, or 0 without a pre-copy */
 };
 
 void tally_add(struct tally *tally, const struct tally_end *end);

@@ -122,11 +122,11 @@ void operation_add_progress(struct operation *operation, uint64_t bytes)
 }
 
 /* Those of a suspend stand still from then on, until they are resumed. */
-static double get_stopped_seconds(const struct operation *operation)
+static uint64_t get_stopped_ns(const struct operation *operation)
 {
         if (operation->closing_ns == 0)
                 return 0;
-        return (double)(clock_now(CLOCK_MONOTONIC) - operation->closing_ns) / 1e9;
+        return clock_now(CLOCK_MONOTONIC) - operation->closing_ns;
 }
 
 static json_t *make_report(const struct operation *operation)
@@ -146,7 +146,7 @@ static json_t *make_report(const struct operation *operation)
                 .had_left = operation->had_left,
                 .bytes_unchanged = operation->bytes_unchanged,
                 .fetch_seconds = (double)operation->fetch_ns / 1e9,
-                .stopped_seconds = get_stopped_seconds(operation),
+                .stopped_seconds = (double)get_stopped_ns(operation) / 1e9,
                 .pre_copy_seconds = (double)operation->ahead.ns / 1e9,
                 .pre_copy_bytes = operation->ahead.bytes,
         };
@@ -199,6 +199,20 @@ static void log_end(const struct operation *operation, bool has_succeeded)
                              log_quote(quoted, operation->failure.message));
 }
 
+/* In the one that could not be, too, it took place. */
+static struct tally_ahead get_ahead(const struct operation *operation)
+{
+        if (operation->ahead.n_rounds == 0)
+                return (struct tally_ahead){ 0 };
+        return (struct tally_ahead){
+                .n = 1,
+                .n_rounds = operation->ahead.n_rounds,
+                .bytes = operation->ahead.bytes,
+                .ns = operation->ahead.ns,
+                .stopped_ns = get_stopped_ns(operation),
+        };
+}
+
 static void count_end(const struct operation *operation, bool has_succeeded)
 {
         enum tally_result result = has_succeeded                ? TALLY_DONE
@@ -212,6 +226,7 @@ static void count_end(const struct operation *operation, bool has_succeeded)
                 .ns = clock_now(CLOCK_MONOTONIC) - operation->started_ns,
                 .bytes = has_succeeded ? operation->bytes : 0,
                 .at_ns = clock_now(CLOCK_REALTIME),
+                .ahead = get_ahead(operation),
         };
 
         tally_add(&operation->instance->manager->tally, &end);

@@ -75,6 +75,11 @@ static void write_operations(struct state_page *state_page, const struct manager
                         struct state_operation now = { .n = count->n,
                                                        .ns = count->ns,
                                                        .bytes = count->bytes,
+                                                       .n_ahead = count->ahead.n,
+                                                       .n_ahead_rounds = count->ahead.n_rounds,
+                                                       .ahead_bytes = count->ahead.bytes,
+                                                       .ahead_ns = count->ahead.ns,
+                                                       .ahead_stopped_ns = count->ahead.stopped_ns,
                                                        .last_ns = count->last.ns,
                                                        .last_bytes = count->last.bytes,
                                                        .last_at_ns = count->last.at_ns };
