@@ -22,7 +22,7 @@ from wire import Control, Keeper, Refused
 MOVER_SCRIPT = """#!/bin/sh
 unset OPENVGPU_FAULT
 fault=$OPENVGPU_FAULT_DIR/mover-$1
-mv "$fault" "$fault.$$" 2>/dev/null && { OPENVGPU_FAULT=$(cat "$fault.$$"); export OPENVGPU_FAULT; }
+[ -e "$fault" ] && mv "$fault" "$fault.$$" 2>/dev/null && { OPENVGPU_FAULT=$(cat "$fault.$$"); export OPENVGPU_FAULT; }
 exec "$TEST_MOVER" "$@"
 """
 
