@@ -218,6 +218,75 @@ class Room(Refresh):
             one.finish()
 
 
+class Beside(Refresh):
+    """A vGPU on another device is copied while its program runs."""
+    options = ["--refresh", "1G", "--simulate", "2xH200:512M", "--pool-limit", "256M", "--slab-size", "2M"]
+    LIVE = "mover.live-piece"
+
+    def start(self):
+        guest = self.guest()
+        self.host.call("CreateVgpu", name="other", frame_buffer=256 * MIB, device="1", idle_after=3600)
+        other = self.guest("--seed", "7", name="other")
+        self.swap()
+        (self.host.faults / f"{self.LIVE}=pause").write_text("")
+        client = self.host.client()
+        client.send("SuspendVgpu", name="other", pre_copy=True)
+        self.host.wait_paused(self.LIVE)
+        return guest, other, client
+
+    def finish(self, *guests):
+        self.host.call("ResumeVgpu", name="other")
+        for guest in guests:
+            guest.step()
+            guest.finish()
+
+    def test_it_goes_on(self):
+        guest, other, client = self.start()
+        self.step_and_follow(guest)
+        self.host.go_on(self.LIVE)
+        self.assertEqual(client.answer()["bytes_unchanged"], SIZE)
+        self.finish(guest, other)
+
+    def test_it_stops_before_the_other_stands_still(self):
+        guest, other, client = self.start()
+        parts = self.count(PART)
+        self.pause_in_the_middle(guest)
+        self.host.go_on(self.LIVE)
+        # A mover that does not answer is not waited for.
+        self.assertEqual(client.answer()["bytes_unchanged"], SIZE)
+        self.assertEqual(self.count(PART), parts)
+        self.host.go_on(SLICE)
+        self.wait_log(PART, parts)
+        self.assertIn('reason="an operation began"', self.log())
+        self.finish(guest, other)
+
+    def test_nothing_follows_on_the_same_device(self):
+        guest, other, client = self.start()
+        self.create("third")
+        third = self.guest("--seed", "9", name="third")
+        self.host.go_on(self.LIVE)
+        client.answer()
+        self.host.call("ResumeVgpu", name="other")
+        self.swap("third")
+        (self.host.faults / f"{self.LIVE}=pause").write_text("")
+        client = self.host.client()
+        client.send("SuspendVgpu", name="third", pre_copy=True)
+        third.step()
+        self.host.wait_paused(self.LIVE)
+        before, others = self.count_of("train", DONE), self.count_of("other", DONE)
+        guest.step()
+        other.step()
+        until(lambda: self.count_of("other", DONE) > others, "the copy on the other device to follow")
+        self.assertEqual(self.count_of("train", DONE), before)
+        self.host.go_on(self.LIVE)
+        client.answer()
+        until(lambda: self.count_of("train", DONE) > before, "it to follow after that")
+        self.host.call("ResumeVgpu", name="third")
+        for one in (guest, other, third):
+            one.step()
+            one.finish()
+
+
 class Free(Refresh):
     options = ["--refresh", "1G", "--simulate", "1xH200:256M", "--pool-limit", "192M", "--slab-size", "2M"]
 

@@ -19,6 +19,7 @@
 #include "manager/model/sharing.h"
 #include "manager/operation/copies.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/refresh.h"
 
 /* Who does not come to rest in this time is copied when it stands still, which it has longer for. */
 #define CLOSE_MS 500
@@ -69,6 +70,7 @@ static void end(struct operation *operation)
         operation->ahead.timer = sd_event_source_disable_unref(operation->ahead.timer);
         operation->ahead.ns = clock_now(CLOCK_MONOTONIC) - operation->ahead.began_ns;
         let_wait(operation->instance, false);
+        refresh_stop_all(operation->instance->manager);
         log_event_of(operation->instance->owner, LOG_LEVEL_INFO, "copied while it ran",
                      "vgpu=%s bytes=%" PRIu64 " rounds=%u seconds=%.3f", operation->instance->name,
                      operation->ahead.bytes, operation->ahead.n_rounds,

@@ -390,6 +390,12 @@ static bool is_target_being_tidied(const struct operation *operation)
         return false;
 }
 
+/* Those that began while it copied ahead hold room in the pool that it may need from here on. */
+static bool has_ended_ahead(const struct operation *operation)
+{
+        return operation->ahead.began_ns > 0 && operation->closing_ns == 0;
+}
+
 static bool is_losing_mover(const struct device *device)
 {
         return device->mover && mover_is_lost(device->mover);
@@ -405,6 +411,8 @@ static bool must_wait(const struct operation *operation)
 
         if (operation->step == 0 && !operation->is_undoing &&
             (is_target_being_tidied(operation) || refresh_must_wait(operation)))
+                return true;
+        if (!operation->is_undoing && has_ended_ahead(operation) && refresh_must_wait(operation))
                 return true;
 
         operation_for_each_guest(guest, operation)

@@ -384,12 +384,18 @@ static void on_closed(struct guest *guest, const struct guest_answer *answer, vo
 
 /* The beginning. */
 
-static bool is_alone(const struct manager *manager)
+/* One that copies while its programs run needs no more than its devices; then it has all of these stopped. */
+static bool is_in_the_way(const struct operation *operation, const struct device *device)
+{
+        return operation->ahead.n_guests == 0 || place_has(&operation->source, device);
+}
+
+static bool is_left_alone(const struct device *device)
 {
         const struct instance *instance;
 
-        list_for_each(instance, &manager->instances, link)
-                if (instance->operation)
+        list_for_each(instance, &device->manager->instances, link)
+                if (instance->operation && is_in_the_way(instance->operation, device))
                         return false;
         return true;
 }
@@ -443,7 +449,7 @@ bool refresh_start(struct guest *guest)
         struct device *device = instance_home(instance);
         struct refresh *refresh;
 
-        if (device->refreshing || !is_alone(instance->manager) || !may_be_asked(guest) ||
+        if (device->refreshing || !is_left_alone(device) || !may_be_asked(guest) ||
             !refresh_can(guest))
                 return false;
         refresh = calloc(1, sizeof(*refresh));

@@ -18,7 +18,8 @@
  * some of the memory meanwhile, for that may write to it.
  *
  * One process of a device at a time. Every operation, on whatever device, ends all of them, and waits until they
- * have let go of the mover and of their room in the pool.
+ * have let go of the mover and of their room in the pool. While it copies ahead (ahead.h), which may take long, others
+ * may begin on other devices: they are ended once more before its gates close.
  */
 
 #include <stdbool.h>
