@@ -4,6 +4,7 @@
 import os
 import signal
 import subprocess
+import time
 import unittest
 
 from harness import MIB, Host, expect_error
@@ -61,8 +62,11 @@ class Held(unittest.TestCase):
         status = os.statvfs(self.directory)
         return status.f_bavail * status.f_frsize
 
+    def count_logged(self, text):
+        return (self.host.root / "log").read_text(errors="replace").count(text)
+
     def has_logged(self, text):
-        return text in (self.host.root / "log").read_text(errors="replace")
+        return self.count_logged(text) > 0
 
     def finish(self, *guests):
         for guest in guests:
@@ -175,6 +179,37 @@ class Ahead(Held):
         for guest in guests.values():
             guest.step()
         self.finish(*guests.values())
+
+
+    def test_a_disk_that_failed_is_tried_by_the_next_operation(self):
+        """Not each second, and also when it works again."""
+        self.host.start()
+        self.create("a", "c")
+        self.create("small", size=16 * MIB)
+        fault = self.host.faults / "image.write=fail"
+        fault.write_text("1+")
+        small = self.guest("small", "--on-demand", size=("--size", "8M", "--piece", "4M"))
+        guests = [self.guest(name, "--on-demand") for name in "ca"]  # the first leaves for the other
+
+        def failures():
+            return self.count_logged("memory stays in the pool: it could not go to the spill")
+
+        def operate():
+            self.host.call("SuspendVgpu", name="small")
+            self.host.call("ResumeVgpu", name="small")
+        until(lambda: failures() == 1, "the write to fail")
+        time.sleep(2.5)  # two looks; nothing tells of what is not done
+        self.assertEqual(failures(), 1)
+        operate()
+        until(lambda: failures() == 2, "the next try")
+        fault.unlink()
+        operate()
+        until(lambda: self.host.vgpu("c")["spilled_memory"], "what is cold to be on the disk")
+        self.assertEqual(failures(), 2)
+        self.assertEqual(self.host.call("GetInfo")["pool"]["spill_failure"], "")
+        for guest in (small, *guests):
+            guest.step()
+        self.finish(small, *guests)
 
 
 class Faults(Held):
