@@ -3,7 +3,8 @@
 #define CLI_TABLE_H
 
 /*
- * A table on standard output: columns as wide as their widest cell, two blanks between them.
+ * A table on standard output: columns as wide as their widest cell, two blanks between them. On a terminal that is
+ * too narrow, lines are cut at its edge, but not what is left of the last number.
  *
  * Cells are cleaned of control characters, since some of them are chosen by guests.
  */
@@ -34,7 +35,7 @@ void table_deinit(struct table *table);
 /* table_add() - the next cell, row by row. */
 __attribute__((format(printf, 2, 3))) void table_add(struct table *table, const char *format, ...);
 
-/* table_print() - with the titles. Errors: -ENOMEM, then nothing is printed. */
+/* table_print() - with the titles. Errors: -ENOMEM. */
 int table_print(const struct table *table);
 
 static inline void table_deinitp(struct table *table)

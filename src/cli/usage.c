@@ -39,7 +39,7 @@ static const struct group {
           "pid,name,started,ended,vgpu,vgpu_uuid,tenant,user" },
         { "device",
           VGPU_USAGE_BY_DEVICE,
-          { { "GPU", true }, { "DEVICE", false }, { "UUID", false } },
+          { { "GPU", true }, { "DEVICE", false } },
           "device_name,device_uuid" },
         { "job",
           VGPU_USAGE_BY_JOB,
@@ -51,18 +51,20 @@ static const struct group {
           "container_name,container,tenant,user,memory_peak" },
         { "part",
           VGPU_USAGE_BY_PART,
-          { { "VGPU", false },
-            { "TENANT", false },
-            { "GPU", true },
-            { "DEVICE", false },
-            { "UUID", false } },
+          { { "VGPU", false }, { "TENANT", false }, { "GPU", true }, { "DEVICE", false } },
           "vgpu,vgpu_uuid,tenant,user,device_name,device_uuid" },
 };
 
+/* Behind them, for a narrow terminal, the UUID of a device. */
 static const struct column sums[] = {
         { "GPU SECONDS", true }, { "ENCODER", true }, { "QUOTA GiB h", true },
-        { "USED GiB h", true },  { NULL, false },
+        { "USED GiB h", true },  { "UUID", false },   { NULL, false },
 };
+
+static bool is_of_devices(const struct group *group)
+{
+        return group->group == VGPU_USAGE_BY_DEVICE || group->group == VGPU_USAGE_BY_PART;
+}
 
 static size_t count_columns(const struct column *columns)
 {
@@ -128,7 +130,6 @@ static void add_device(struct table *table, const struct vgpu_device_list *devic
         else
                 table_add(table, "-");
         table_add(table, "%s", row->device_name);
-        table_add(table, "%s", row->device_uuid);
 }
 
 static void add_row(struct table *table, const struct group *group,
@@ -152,6 +153,8 @@ static void add_row(struct table *table, const struct group *group,
                         add_device(table, devices, row);
         }
         add_sums(table, row);
+        if (is_of_devices(group))
+                table_add(table, "%s", row->device_uuid);
 }
 
 static void add_total(struct table *table, const struct group *group,
@@ -170,6 +173,8 @@ static void add_total(struct table *table, const struct group *group,
         for (size_t i = 1; i < count_columns(group->columns); i++)
                 table_add(table, "%s", "");
         add_sums(table, &total);
+        if (is_of_devices(group))
+                table_add(table, "%s", "");
 }
 
 static int print_table(const struct group *group, const struct vgpu_usage_list *list,
@@ -181,6 +186,8 @@ static int print_table(const struct group *group, const struct vgpu_usage_list *
 
         memcpy(columns, group->columns, n * sizeof(*columns));
         memcpy(columns + n, sums, sizeof(sums));
+        if (!is_of_devices(group))
+                columns[n + count_columns(sums) - 1] = (struct column){ NULL, false };
         table_init(&table, columns);
         for (size_t i = 0; i < list->n_rows; i++)
                 add_row(&table, group, devices, list->rows[i]);

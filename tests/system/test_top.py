@@ -35,6 +35,28 @@ class Top(case.Case):
         return terminal.wait(lambda s: word in (self.row_of(s, name) or ""),
                              f"the row of {name} to say {word}")
 
+    # Tables.
+
+    def test_a_table_is_as_wide_as_its_terminal(self):
+        """Numbers are never cut, and a pipe gets all."""
+        self.host.create("train")
+        for command in (["ls", "-l"], ["devices"], ["usage", "--by", "part"]):
+            whole = self.host.vgpu(*command).output.splitlines()
+            for columns in (60, 80, 300):
+                terminal = Terminal([stage.VGPU, *command], self.host.environment(), columns=columns)
+                self.addCleanup(terminal.close)
+                terminal.join()
+                rows = terminal.raw.decode().replace("\r\n", "\n").splitlines()
+                self.assertEqual(len(rows), len(whole), rows)
+                last = max((whole[0].find(title) + len(title) for title in ("PROCESSES", "VGPUS", "USED GiB h")
+                            if title in whole[0]), default=0)
+                for row, line in zip(rows, whole):
+                    if last + 3 >= columns or len(line) <= columns:
+                        self.assertEqual(row, line)
+                    else:
+                        self.assertEqual(row, line[:columns - 3] + "...")
+        self.assertNotIn("...", "".join(whole))
+
     # The screen.
 
     def test_it_shows_vgpus_and_programs_and_ends(self):
