@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <openvgpu/guest.h>
@@ -27,6 +26,7 @@
 #include "base/cleanup.h"
 #include "slurm/attendant.h"
 #include "slurm/option.h"
+#include "slurm/room.h"
 #include "slurm/sentry.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -37,7 +37,6 @@ SPANK_PLUGIN(openvgpu, 1)
 
 DEFINE_CLEANUP(struct vgpu_client *, vgpu_client_free);
 DEFINE_CLEANUP(struct vgpu_instance *, vgpu_instance_free);
-DEFINE_CLEANUP(struct vgpu_instance_list *, vgpu_instance_list_free);
 DEFINE_CLEANUP(char **, vgpu_guest_environment_free);
 
 /* Of all tasks of the step on this node; or each of one task. */
@@ -52,12 +51,30 @@ static bool is_joined;            /* it is that of the job's script, which looks
 static char problem[1024];        /* why one is missing, or "" */
 static int sentry_pipe = -1;      /* to the attendant */
 static const char *run_directory; /* run=DIR in plugstack.conf; NULL: the usual one */
+static struct room_wait room_wait = { .seconds_max = ROOM_SECONDS_MAX }; /* wait=SECONDS in it */
+
+static int set_wait(const char *text)
+{
+        char *end;
+        unsigned long seconds = strtoul(text, &end, 10);
+
+        if (*text < '0' || *text > '9' || *end || seconds > UINT32_MAX) {
+                slurm_error("plugstack.conf: openvgpu-slurm.so: wait=%s is no number of seconds",
+                            text);
+                return -1;
+        }
+        room_wait.seconds_max = (uint32_t)seconds;
+        return 0;
+}
 
 EXPORT int slurm_spank_init(spank_t spank, int n_arguments, char **arguments)
 {
-        for (int i = 0; i < n_arguments; i++)
+        for (int i = 0; i < n_arguments; i++) {
                 if (strncmp(arguments[i], "run=", 4) == 0)
                         run_directory = strdup(arguments[i] + 4);
+                else if (strncmp(arguments[i], "wait=", 5) == 0 && set_wait(arguments[i] + 5) < 0)
+                        return -1;
+        }
         return option_register_all(spank) ? 0 : -1;
 }
 
@@ -92,57 +109,13 @@ static void set_name(spank_t spank, uint32_t local_task, char name[64])
         snprintf(name, 64, "job-%u-%s%s", job, text, suffix);
 }
 
-/* Room. */
-
-/*
- * Slurm starts an urgent job when it has sent SIGTSTP to the one that it suspends, and perhaps before: the
- * memory of that one is on its way. It is waited for so long, and not as long as Slurm waits for a step.
- */
-#define ROOM_SECONDS 8
-#define AGAIN_NS     100000000
-
-static bool is_of_a_job(const char *name)
-{
-        return strncmp(name, "job-", 4) == 0;
-}
-
-/* Is there a vGPU of a job that may still leave? */
-static bool may_become_room(struct vgpu_client *client)
-{
-        CLEANUP(vgpu_instance_list_freep) struct vgpu_instance_list *list = NULL;
-
-        if (vgpu_instance_lookup_all(client, &list) < 0)
-                return false;
-        for (size_t i = 0; i < list->n_instances; i++)
-                if (is_of_a_job(list->instances[i]->name) &&
-                    list->instances[i]->state != VGPU_INSTANCE_SUSPENDED)
-                        return true;
-        return false;
-}
-
-static int create_when_there_is_room(struct vgpu_client *client,
-                                     const struct vgpu_instance_options *options)
-{
-        const struct timespec pause = { .tv_nsec = AGAIN_NS };
-
-        for (int tries = ROOM_SECONDS * 10;; tries--) {
-                CLEANUP(vgpu_instance_freep) struct vgpu_instance *instance = NULL;
-                bool is_worth_waiting = tries > 0 && may_become_room(client);
-                int r = vgpu_instance_create(client, options, &instance);
-
-                if (r == 0 || vgpu_client_get_error(client)->kind != VGPU_ERROR_NO_ROOM ||
-                    !is_worth_waiting)
-                        return r;
-                (void)nanosleep(&pause, NULL);
-        }
-}
-
 /* vGPUs. */
 
 static int create(spank_t spank, struct vgpu_client *client, const char *name)
 {
         struct vgpu_instance_options options = VGPU_INSTANCE_OPTIONS_INIT;
         uid_t user = 0;
+        int r;
 
         (void)spank_get_item(spank, S_JOB_UID, &user);
         options.name = name;
@@ -152,9 +125,9 @@ static int create(spank_t spank, struct vgpu_client *client, const char *name)
         options.is_transient = true;
         options.has_owner = user != geteuid();
         options.owner = user;
-        return create_when_there_is_room(client, &options) < 0
-                       ? complain(client, "no vGPU for this step")
-                       : 0;
+        (void)spank_get_item(spank, S_JOB_ID, &room_wait.job);
+        r = room_create(client, &options, &room_wait);
+        return r < 0 ? complain(client, "no vGPU for this step") : 0;
 }
 
 static bool has(char *const *environment, const char *variable)
@@ -340,6 +313,16 @@ static int set_environment(spank_t spank, char *const *environment)
         return 0;
 }
 
+/* To the standard error of the first task, which is there now. */
+static void say_how_it_went(const char *command)
+{
+        if (room_wait.seconds > 0)
+                fprintf(stderr, "%s: --vgpu: waited %u seconds for room\n", command,
+                        room_wait.seconds);
+        if (problem[0])
+                fprintf(stderr, "%s: --vgpu: %s\n", command, problem);
+}
+
 EXPORT int slurm_spank_task_init(spank_t spank, int n_arguments, char **arguments)
 {
         bool is_per_task = option_get()->is_per_task;
@@ -349,8 +332,8 @@ EXPORT int slurm_spank_task_init(spank_t spank, int n_arguments, char **argument
         if (!is_for_tasks(spank))
                 return 0;
         (void)spank_get_item(spank, S_TASK_ID, &task);
-        if (problem[0] && task == 0)
-                fprintf(stderr, "%s: --vgpu: %s\n", is_script(spank) ? "sbatch" : "srun", problem);
+        if (task == 0)
+                say_how_it_went(is_script(spank) ? "sbatch" : "srun");
         if (problem[0] || task < 0 || (is_per_task && (uint32_t)task >= n_vgpus))
                 return -1;
         if (set_environment(spank, vgpus[is_per_task ? task : 0].environment) < 0)

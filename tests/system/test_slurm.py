@@ -2,18 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """In a real Slurm (docs/slurm.md): a vGPU for each job step, jobs that leave their GPU when Slurm suspends them, and what
 Slurm does when a node fails."""
+import contextlib
 import json
 import os
 import re
 import shlex
 import signal
+import subprocess
 import threading
+import time
 import unittest
 
 import case
 import stage
 from slurm import FREEZER, SlurmCase, find_sentry, is_frozen, is_stopped, missing, read_stat
-from wait import until
+from wait import PATIENCE, until
 
 
 @unittest.skipIf(missing(), missing())
@@ -223,6 +226,73 @@ class Jobs(SlurmCase):
         self.wait_steps()
         self.finish(job)
         self.wait_gone(name, self.second)
+
+    @contextlib.contextmanager
+    def leaving(self):
+        """A job of the second node that is on its way off the GPU, for as long as the test wants; its vGPU."""
+        job, name = self.train(partition="both", size=32, quota=300)
+        self.second.arm("mover.job-copied", "pause")
+        try:
+            yield name
+        finally:
+            self.second.remove_pause("mover.job-copied")
+        self.second.wait_state(name, "running")
+        self.finish(job)
+        self.wait_gone(name, self.second)
+
+    def start_urgent(self):
+        """At a terminal, so to speak: its memory does not fit beside that of the first."""
+        urgent = subprocess.Popen(
+            ["srun", "-p", "urgent", "--vgpu=300M", stage.GUESTS / "guest-train", "--size", "32M", "--steps", "2"], text=True,
+            env=self.slurm.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.addCleanup(urgent.stdout.close)
+        self.addCleanup(urgent.kill)
+        self.second.wait_paused("mover.job-copied")
+        return urgent
+
+    def test_an_urgent_job_waits_as_long_as_memory_is_on_its_way(self):
+        with self.leaving() as name:
+            begin = time.monotonic()
+            urgent = self.start_urgent()
+            line = urgent.stdout.readline()
+            while "srun: --vgpu" not in line and line:  # Slurm's own words come before
+                line = urgent.stdout.readline()
+            self.assertIn(f"waiting for room: {name} is leaving the GPU", line)
+            # Longer than for a job of which nobody knows whether it will leave.
+            until(lambda: time.monotonic() - begin > 11 or urgent.poll() is not None, "time to pass")
+            self.assertIsNone(urgent.poll())
+            self.second.remove_pause("mover.job-copied")
+            text = urgent.stdout.read()
+            self.assertEqual(urgent.wait(PATIENCE), 0, text)
+            self.assertRegex(text, r"srun: --vgpu: waited \d+ seconds for room\n(?s:.*)done 2 ok")
+
+    def test_an_urgent_job_does_not_wait_for_longer_than_is_configured(self):
+        file = "n2/plugstack.conf"
+        self.addCleanup(self.slurm.write, file, self.slurm.read(file))
+        self.slurm.write(file, self.slurm.read(file).rstrip() + " wait=3\n")
+        with self.leaving():
+            urgent = self.start_urgent()
+            text = urgent.communicate(timeout=PATIENCE)[0]
+            self.assertNotEqual(urgent.returncode, 0)
+            self.assertIn("(for 3 seconds at most)", text)
+            self.assertIn("no vGPU for this step", text)
+
+    def test_a_job_that_is_cancelled_while_it_waits_leaves_no_vgpu(self):
+        with self.leaving():
+            urgent = self.start_urgent()
+            until(lambda: "NoRoom" in self.second.log(), "the step to wait")
+            self.slurm.run("scancel", "--partition=urgent")
+            self.second.remove_pause("mover.job-copied")
+            text = urgent.communicate(timeout=PATIENCE)[0]
+            self.assertIn("CANCELLED", text)
+
+    def test_a_wait_that_is_no_number_is_named(self):
+        file = "n1/plugstack.conf"
+        self.addCleanup(self.slurm.write, file, self.slurm.read(file))
+        self.slurm.write(file, self.slurm.read(file).rstrip() + " wait=3min\n")
+        done = self.slurm.run("srun", "true", code=None)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("wait=3min is no number of seconds", done.stderr)
 
     def test_jobs_of_one_gpu_take_turns(self):
         """Time slices: each job has the GPU in its own alone."""
