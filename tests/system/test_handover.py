@@ -36,9 +36,13 @@ class Handover(unittest.TestCase):
         return (self.host.root / "log").read_text(errors="replace")
 
     def away(self):
-        """Who is not on the device, and then the other one."""
-        states = ("suspended", "evicted")
-        return sorted(self.guests, key=lambda guest: self.host.vgpu(self.name(guest))["state"] not in states)
+        """Who is not on the device, and then the other one, once the swap before has ended for both."""
+        def look():
+            states = {self.host.vgpu(self.name(guest))["state"]: guest for guest in self.guests}
+            away = states.get("suspended") or states.get("evicted")
+            return away and "running" in states and [away, states["running"]]
+
+        return until(look, "one to be away and the other one to run", context=self.log)
 
     def name(self, guest):
         return ("one", "two")[self.guests.index(guest)]
