@@ -3,8 +3,9 @@
 #define EXPORTER_PEER_H
 
 /*
- * Who a connection is, as far as places are shared out: a user of a unix socket, an address of the network. Whoever
- * has one address of IPv6 usually has all that begin with the same 8 bytes, which therefore count as one.
+ * Who a connection is, as far as places are shared out: a user of this machine, by a unix socket or on loopback, or an
+ * address of the network. Whoever has one address of IPv6 usually has all that begin with the same 8 bytes, which
+ * therefore count as one. Where the kernel does not say whose a connection on loopback is, its address counts.
  */
 
 #include <stdint.h>

@@ -44,6 +44,17 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *now)
         return r;
 }
 
+uint64_t __wrap_peer_get(int fd);
+uint64_t __wrap_peer_get(int fd)
+{
+        struct sockaddr_storage room = { 0 };
+        socklen_t size = sizeof(room);
+
+        if (getpeername(fd, (struct sockaddr *)&room, &size) < 0 || room.ss_family != AF_INET)
+                return 0;
+        return ((struct sockaddr_in *)&room)->sin_addr.s_addr;
+}
+
 static void start(const struct host_names *names)
 {
         const struct server_options options = { .scrape = scrape, .names = names, .rate = 4 };

@@ -17,6 +17,17 @@ static int listener;
 static struct sockaddr_in address = { .sin_family = AF_INET };
 static struct visits *visits;
 
+uint64_t __wrap_peer_get(int fd);
+uint64_t __wrap_peer_get(int fd)
+{
+        struct sockaddr_storage room = { 0 };
+        socklen_t size = sizeof(room);
+
+        if (getpeername(fd, (struct sockaddr *)&room, &size) < 0 || room.ss_family != AF_INET)
+                return 0;
+        return ((struct sockaddr_in *)&room)->sin_addr.s_addr;
+}
+
 static int set_up(void **state)
 {
         socklen_t size = sizeof(address);
