@@ -15,6 +15,16 @@ QUOTA = 200 * MIB
 OPTIONS = ("--simulate", "1xH200:256M", "--overcommit", "all", "--pool-limit", "1G")
 
 
+def crowd_out(host, name, left):
+    """A program outside of all vGPUs, who takes all but @left of the device that @name is on."""
+    environment = dict(os.environ, **host.call("PrepareRun", name=name)["environment"])
+    for variable in ("LD_PRELOAD", "OPENVGPU_VGPU"):
+        del environment[variable]
+    guest = Guest([os.environ["TEST_GUESTS"] + "/guest-leave", left], environment)
+    host.guests.append(guest)
+    return guest.wait_ready()
+
+
 class Overcommitted(unittest.TestCase):
     """A stay lasts as long as a swap took, at least: a busy machine swaps slowly."""
 
@@ -143,6 +153,66 @@ class Sharing(Overcommitted):
         self.finish(*guests)
 
 
+class ByHand(Overcommitted):
+    """Who is resumed by hand has a turn as by demand: others leave for it, also those that have work."""
+
+    def test_a_resume_waits_for_its_turn(self):
+        first = self.guest(self.create("first"), "--on-demand")
+        first.step()
+        self.host.call("SuspendVgpu", name="first")
+        others = [self.guest(self.create(name)) for name in ("second", "third")]
+        for guest in others:
+            guest.wait_steps(2)
+        self.assertEqual(self.host.vgpu("first")["state"], "suspended")
+        self.host.call("ResumeVgpu", name="first", timeout=60)
+        first.step()
+        self.assertEqual(self.host.vgpu("first")["waits"], 1)
+        for guest in others:  # and they go on, too
+            guest.wait_steps(guest.steps() + 1)
+        self.finish(first, *others)
+
+    def test_all_are_resumed_at_once(self):
+        """Each has been on the device; who comes later makes others leave, by demand or not."""
+        guests = [self.guest(self.create(f"v{i}"), "--on-demand") for i in range(4)]
+        for i, guest in enumerate(guests):
+            guest.step()
+            self.host.call("SuspendVgpu", name=f"v{i}")
+        calls = []
+        for i in range(4):
+            calls.append(self.host.client())
+            calls[-1].send("ResumeVgpu", name=f"v{i}", timeout=60)
+        for call in calls:
+            call.receive()
+        for guest in guests:
+            guest.step()
+        self.finish(*guests)
+
+    def test_nobody_can_leave(self):
+        """A resume for which there will be no room is refused, and the vGPU is as before."""
+        guest = self.guest(self.create("first"), "--on-demand")
+        self.host.call("SuspendVgpu", name="first")
+        stranger = crowd_out(self.host, "first", "40M")
+        refused = expect_error("NoRoom", self.host.call, "ResumeVgpu", name="first", timeout=60)
+        self.assertIn("are needed", refused.parameters["message"])
+        self.assertEqual(self.host.vgpu("first")["waits"], 1)
+        self.assertEqual((self.host.vgpu("first")["state"], self.host.vgpu("first")["demand"]), ("suspended", ""))
+        stranger.end_input()
+        self.host.call("ResumeVgpu", name="first")
+        guest.step()
+        self.finish(guest)
+
+    def test_the_time_is_over(self):
+        """Who may not leave yet has its turn first."""
+        guest = self.guest(self.create("first"), "--on-demand")
+        self.host.call("SuspendVgpu", name="first")
+        others = [self.guest(self.create(name)) for name in ("second", "third")]
+        expect_error("NoRoom", self.host.call, "ResumeVgpu", name="first", timeout=0.05)
+        self.assertEqual(self.host.vgpu("first")["state"], "suspended")
+        self.host.call("ResumeVgpu", name="first", timeout=60)
+        guest.step()
+        self.finish(guest, *others)
+
+
 class Classes(Overcommitted):
     def test_classes(self):
         """Who is interactive comes in although others always have work; what each had is counted."""
@@ -202,15 +272,6 @@ class Faults(Overcommitted):
         """The number of one that is not on the device."""
         return int(until(lambda: [i for i in "012" if self.host.vgpu(f"v{i}")["state"] == "suspended"],
                          "one to be away")[0])
-
-    def crowd_out(self, name, left):
-        """A program outside of all vGPUs, who takes all but @left of the device that @name is on."""
-        environment = dict(os.environ, **self.host.call("PrepareRun", name=name)["environment"])
-        for variable in ("LD_PRELOAD", "OPENVGPU_VGPU"):
-            del environment[variable]
-        guest = Guest([os.environ["TEST_GUESTS"] + "/guest-leave", left], environment)
-        self.host.guests.append(guest)
-        return guest.wait_ready()
 
     def begin(self, name, *options):
         """A guest that is not ready yet."""
@@ -343,7 +404,7 @@ class Faults(Overcommitted):
         waits = guests[self.away()]
         name = f"v{guests.index(waits)}"
         self.finish(*(guest for guest in guests if guest is not waits))
-        stranger = self.crowd_out(name, "40M")
+        stranger = crowd_out(self.host, name, "40M")
         wanted = waits.steps() + 1
         waits.write("")
         until(lambda: "programs outside of all vGPUs have about" in self.host.vgpu(name)["demand_reason"], "the reason")

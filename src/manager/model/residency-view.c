@@ -36,8 +36,10 @@ uint64_t residency_get_interval(const struct instance *instance)
 
 static const char *get_demand(const struct instance *instance)
 {
+        if (instance->residency.waits_for_room && instance->state == STATE_RESUMING)
+                return "waiting for memory";
         if (instance->residency.is_coming && instance->state == STATE_RESUMING)
-                return instance->residency.waits_for_room ? "waiting for memory" : "coming in";
+                return "coming in";
         if (instance->residency.is_leaving && instance->state == STATE_SUSPENDING)
                 return "leaving";
         if (instance->residency.asks_ns)

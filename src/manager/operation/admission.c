@@ -13,6 +13,8 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/observer.h"
+#include "manager/model/promise.h"
 #include "manager/operation/copies.h"
 #include "manager/operation/handover.h"
 #include "manager/operation/operation.h"
@@ -108,6 +110,15 @@ static void forget(struct operation *operation, size_t part)
 static bool is_queued(const struct operation *operation)
 {
         return !list_is_empty(&operation->admission.link);
+}
+
+/* May others be told to leave for it? By demand that is asked before the operation begins. */
+static bool has_turn(const struct operation *operation)
+{
+        return operation->kind == &operation_resume && !operation->is_by_itself &&
+               !operation->group && operation->instance->n_parts == 1 &&
+               operation->target.device[0] == instance_home(operation->instance) &&
+               promise_is_overcommitted(operation->target.device[0]);
 }
 
 /* Is there anybody at work on the device, who may leave it or take less than he was promised? */
@@ -241,10 +252,11 @@ static void refuse(struct operation *operation)
 
 void admission_give_up(struct operation *operation)
 {
-        if (!is_queued(operation))
+        if (!is_queued(operation) && !operation->admission.awaits_turn)
                 return;
         operation->admission.timer = sd_event_source_disable_unref(operation->admission.timer);
         operation->admission.is_late = true;
+        operation->admission.awaits_turn = false;
         if (!operation->admission.is_looking)
                 refuse(operation);
 }
@@ -265,6 +277,25 @@ static void start_timer(struct operation *operation)
                                                  on_waited, operation);
 }
 
+/* Outside of the queue: those that come by demand are not to wait for it. */
+static void await_turn(struct operation *operation)
+{
+        operation->admission.awaits_turn = true;
+        list_remove(&operation->admission.link);
+        look_at_first(device_of(operation));
+        observer_tell_instance(&operation->instance->manager->observers, operation->instance,
+                               INSTANCE_AWAITS_TURN);
+}
+
+void admission_take_turn(struct operation *operation)
+{
+        struct device *device = device_of(operation);
+
+        operation->admission.awaits_turn = false;
+        list_append(&device->admissions, &operation->admission.link);
+        look_at_first(device);
+}
+
 /* What did not fit. */
 static void wait_or_refuse(struct operation *operation)
 {
@@ -274,7 +305,7 @@ static void wait_or_refuse(struct operation *operation)
                 return;
         }
         forget(operation, operation->admission.part);
-        if (operation->admission.is_late || !has_others(operation)) {
+        if (operation->admission.is_late || (!has_turn(operation) && !has_others(operation))) {
                 refuse(operation);
                 return;
         }
@@ -283,6 +314,8 @@ static void wait_or_refuse(struct operation *operation)
                              "vgpu=%s operation=%s device=%u", operation->instance->name,
                              operation->kind->name, device_of(operation)->index);
         operation->admission.is_waiting = true;
+        if (has_turn(operation))
+                await_turn(operation);
         ceiling_look(device_of(operation));
 }
 

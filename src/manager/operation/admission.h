@@ -12,7 +12,8 @@
  *
  * What does not fit waits for the other operations on that device to end, in the order
  * in which they came and for as long as its caller waits, and is refused when none is
- * left. Who waits holds nothing, so nobody waits for him.
+ * left. Who waits holds nothing, so nobody waits for him. Who is resumed by hand on a device that is overcommitted
+ * awaits its turn instead, as if by demand: admission.awaits_turn, until admission_take_turn().
  */
 
 #include <stdbool.h>
@@ -34,6 +35,9 @@ void admission_expect_back(struct operation *operation, struct guest *guest, siz
 
 /* admission_promise_to() - of what @guest was promised for its context: on @device, as part @part; made if need be. */
 struct room_promise *admission_promise_to(struct guest *guest, size_t part, struct device *device);
+
+/* admission_take_turn() - @operation may have what is free now. */
+void admission_take_turn(struct operation *operation);
 
 /* admission_give_up() - @operation does not wait for room any longer. */
 void admission_give_up(struct operation *operation);

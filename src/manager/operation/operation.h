@@ -162,7 +162,8 @@ struct operation {
                 struct list link; /* in a device's admissions, while it waits for its promises */
                 sd_event_source *timer;
                 bool can_wait, is_waiting, is_late;
-                bool is_looking; /* the driver is being asked */
+                bool is_looking;  /* the driver is being asked */
+                bool awaits_turn; /* not in that list: others are to leave for it first */
                 bool is_failed, is_full;
                 size_t part;                     /* of the target, for which it asks */
                 bool is_asked[GATE_DEVICES_MAX]; /* or it lacks nothing there */

@@ -63,6 +63,12 @@ void residency_find_hold(const struct instance *instance, char *text, size_t siz
 /* residency_find_stopped() - one of its processes that is stopped; false: none is. */
 bool residency_find_stopped(const struct instance *instance, char *text, size_t size);
 
+/* residency_awaits_turn() - is it being resumed by hand, which waits for others to leave? */
+bool residency_awaits_turn(const struct instance *instance);
+
+/* residency_note_lack() - there was not room enough: more must leave for it the next time. */
+void residency_note_lack(struct instance *instance);
+
 /* residency_is_wanted() - does a program wait for it to come in? */
 bool residency_is_wanted(const struct instance *instance);
 

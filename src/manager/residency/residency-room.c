@@ -24,6 +24,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
 #include "manager/model/promise.h"
+#include "manager/operation/admission.h"
 #include "manager/operation/handover.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation.h"
@@ -113,11 +114,17 @@ static uint64_t get_return(const struct instance *instance)
         return sum;
 }
 
+/* Off its device, and waiting for somebody to make it come back. */
+static bool is_to_come(const struct instance *instance)
+{
+        return instance_is_off(instance) || residency_awaits_turn(instance);
+}
+
 static uint64_t get_needs(const struct instance *instance)
 {
         if (!promise_is_overcommitted(instance_home(instance)))
                 return instance->frame_buffer;
-        return instance_is_off(instance) ? get_return(instance) : get_wanted(instance);
+        return is_to_come(instance) ? get_return(instance) : get_wanted(instance);
 }
 
 /* Those on the device without a share divide what is left. */
@@ -139,8 +146,8 @@ static uint32_t get_weight(const struct instance *instance)
 
 static enum stay_place get_place(const struct instance *instance)
 {
-        if (!instance->operation)
-                return instance_is_off(instance) ? STAY_AWAY : STAY_HERE;
+        if (!instance->operation || residency_awaits_turn(instance))
+                return is_to_come(instance) ? STAY_AWAY : STAY_HERE;
         return instance->operation->kind == &operation_suspend ? STAY_LEAVING : STAY_COMING;
 }
 
@@ -177,7 +184,7 @@ struct stay residency_get_stay(const struct instance *instance)
                 .class = mine->is_interactive ? STAY_INTERACTIVE : STAY_BATCH,
                 .weight = get_weight(instance),
                 .place = get_place(instance),
-                .wants = instance_is_off(instance) ? mine->wanted_ns : mine->asks_ns,
+                .wants = is_to_come(instance) ? mine->wanted_ns : mine->asks_ns,
                 .needs = get_needs(instance),
                 .is_modest = is_modest(instance),
                 .was_cut = mine->was_cut,
@@ -186,7 +193,7 @@ struct stay residency_get_stay(const struct instance *instance)
 
 /*
  * Does the policy look at it? Not at one that was suspended by hand, or is being: that may take as long as who
- * asked for it likes.
+ * asked for it likes. Who is resumed by hand has a turn like all others.
  */
 static bool is_played(const struct instance *instance, const struct device *device)
 {
@@ -194,6 +201,8 @@ static bool is_played(const struct instance *instance, const struct device *devi
 
         if (!instance_is_on(instance, device))
                 return false;
+        if (residency_awaits_turn(instance))
+                return true;
         if (operation)
                 return operation->is_by_itself && (operation->kind == &operation_suspend ||
                                                    operation->kind == &operation_resume);
@@ -268,6 +277,18 @@ static void come(struct instance *instance, bool is_early)
                 return;
         (void)failure_from_errno(&failure, r, "coming in");
         residency_fail(instance, false, failure.message);
+}
+
+/* What it was let have before, if it was, has not been enough. */
+static void take_turn(struct instance *instance)
+{
+        struct residency_instance *mine = &instance->residency;
+
+        if (mine->is_coming)
+                residency_note_lack(instance);
+        mine->is_coming = true;
+        room_forget(&mine->promise); /* the operation makes its own, before anybody can take it */
+        admission_take_turn(instance->operation);
 }
 
 /* If what there is has not been enough for its allocation, it needs more the next time. */
@@ -406,6 +427,17 @@ static void deny(struct player *player, const struct player *players, size_t n, 
                 answer(instance, "the device has not as much even without the others");
 }
 
+/* Not at once, either. It says then how much there is, and how much it takes. */
+static void end_turn(struct instance *instance)
+{
+        uint64_t now = clock_now(CLOCK_MONOTONIC);
+
+        if (instance->residency.stuck_ns == 0)
+                instance->residency.stuck_ns = now;
+        else if (now - instance->residency.stuck_ns >= DENY_NS)
+                admission_give_up(instance->operation);
+}
+
 static void carry_out(const struct residency_look *look, struct player *player,
                       const struct player *players, size_t n, int64_t free)
 {
@@ -416,7 +448,9 @@ static void carry_out(const struct residency_look *look, struct player *player,
                 instance->residency.stuck_ns = 0;
         switch (player->stay.verdict) {
         case STAY_COMES:
-                if (is_off) {
+                if (residency_awaits_turn(instance)) {
+                        take_turn(instance);
+                } else if (is_off) {
                         come(instance, false);
                 } else {
                         hold(instance, player->stay.needs);
@@ -436,7 +470,9 @@ static void carry_out(const struct residency_look *look, struct player *player,
         case STAY_STUCK:
                 let_go(instance);
                 note_stuck(look, instance, get_lack(player, players, n, free, false));
-                if (!is_off)
+                if (residency_awaits_turn(instance))
+                        end_turn(instance);
+                else if (!is_off)
                         deny(player, players, n, free);
                 break;
         case STAY_NOTHING:
@@ -562,7 +598,8 @@ static bool is_unpromised(const struct instance *instance, const struct device *
         const struct guest *guest;
 
         if (!instance_is_on(instance, device) || !instance->operation ||
-            instance->operation->step > 0 || instance->operation->kind != &operation_resume)
+            residency_awaits_turn(instance) || instance->operation->step > 0 ||
+            instance->operation->kind != &operation_resume)
                 return false;
         list_for_each(guest, &instance->guests, link)
                 if (guest->room[0].coming.room || guest->room[0].arriving.room)

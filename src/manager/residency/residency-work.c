@@ -7,6 +7,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/promise.h"
 #include "manager/operation/broadcast.h"
+#include "manager/operation/operation.h"
 #include "manager/residency/residency-internal.h"
 
 bool residency_takes_part(const struct guest *guest)
@@ -82,6 +83,11 @@ bool residency_find_stopped(const struct instance *instance, char *text, size_t 
                         return true;
                 }
         return false;
+}
+
+bool residency_awaits_turn(const struct instance *instance)
+{
+        return instance->operation && instance->operation->admission.awaits_turn;
 }
 
 bool residency_is_wanted(const struct instance *instance)

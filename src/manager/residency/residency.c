@@ -225,6 +225,18 @@ static uint64_t look_at_resident(struct instance *instance, uint64_t now)
         return now + (mine->asks_ns ? ROOM_LOOK_NS / 4 : residency_get_interval(instance));
 }
 
+static void begin_waiting(struct instance *instance, uint64_t now)
+{
+        struct residency_instance *mine = &instance->residency;
+
+        if (mine->wanted_ns > 0)
+                return;
+        mine->wanted_ns = now;
+        mine->not_before_ns = mine->pause_ns = mine->extra = 0;
+        mine->lacked_room = false;
+        mine->sums.n_waits++;
+}
+
 static uint64_t look_at_away(struct instance *instance, uint64_t now)
 {
         struct residency_instance *mine = &instance->residency;
@@ -234,12 +246,7 @@ static uint64_t look_at_away(struct instance *instance, uint64_t now)
                 room_forget(&mine->promise);
                 return STAY_NEVER;
         }
-        if (mine->wanted_ns == 0) {
-                mine->wanted_ns = now;
-                mine->not_before_ns = mine->pause_ns = mine->extra = 0;
-                mine->lacked_room = false;
-                mine->sums.n_waits++;
-        }
+        begin_waiting(instance, now);
         if (mine->not_before_ns > now)
                 return mine->not_before_ns;
         return now + ROOM_LOOK_NS / 4;
@@ -289,6 +296,8 @@ static uint64_t look_at(struct instance *instance, uint64_t now)
         tell_gates(instance);
         note_presence(instance);
         note_move(instance);
+        if (residency_awaits_turn(instance))
+                begin_waiting(instance, now);
         if (instance->operation && is_ours(instance))
                 return now + ROOM_LOOK_NS / 4;
         if (residency_may_leave(instance))
@@ -432,8 +441,7 @@ static void note_success(const struct operation *operation, uint64_t took_ns)
         forget_demand(instance);
 }
 
-/* More must leave for it the next time. */
-static void note_lack(struct instance *instance)
+void residency_note_lack(struct instance *instance)
 {
         struct residency_instance *mine = &instance->residency;
 
@@ -451,6 +459,13 @@ static void note_stayed(struct instance *instance)
                      "vgpu=%s", instance->name);
 }
 
+/* Whoever resumed it by hand waits no longer; its programs may. */
+static void stop_waiting(struct instance *instance)
+{
+        instance->residency.wanted_ns = 0;
+        room_forget(&instance->residency.promise);
+}
+
 static void note_failure(const struct operation *operation)
 {
         struct instance *instance = operation->instance;
@@ -462,7 +477,9 @@ static void note_failure(const struct operation *operation)
                 residency_fail(instance, is_leaving, operation->failure.message);
         if (!is_leaving && operation->failure.name &&
             strcmp(operation->failure.name, "NoRoom") == 0)
-                note_lack(instance);
+                residency_note_lack(instance);
+        if (!operation->is_by_itself && !is_leaving)
+                stop_waiting(instance);
         if (is_leaving)
                 forget_demand(instance); /* its gates are open again */
 }
