@@ -139,10 +139,14 @@ class Slurm:
                    f"--socket={self.path('munge.sock')}", f"--pid-file={self.path('munge.pid')}",
                    f"--log-file={self.path('munge.log')}", f"--seed-file={self.path('munge.seed')}")
         until(lambda: os.path.exists(self.path("munge.sock")), "munged", context=self.log)
+        self.start_accounts()
         self.spawn("slurmctld", "slurmctld", "-D", "-i")
         for node in self.nodes:
             self.start_node(node)
             self.wait_node(node, "idle")
+
+    def start_accounts(self):
+        """What slurmctld writes to, if it does."""
 
     def start_node(self, node):
         self.spawn(node, "slurmd", "-D", "-N", node, "-f", self.path(f"{node}/slurm.conf"))

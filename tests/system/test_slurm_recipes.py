@@ -5,6 +5,7 @@ shards, and a real MPI."""
 import os
 import pathlib
 import re
+import shutil
 import stat
 import subprocess
 import unittest
@@ -12,7 +13,7 @@ import unittest
 import blocks
 import case
 import stage
-from slurm import Slurm, SlurmCase, missing
+from slurm import SBIN, Slurm, SlurmCase, free_ports, missing
 from wait import until
 
 DOCUMENT = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "slurm.md").read_text()
@@ -227,6 +228,69 @@ class Mpi(RecipeCase):
 
     def test_mpirun_uses_the_vgpu_of_its_script(self):
         self.check(["mpirun", "--allow-run-as-root", "-n", "2"], ["job-{}-batch"], "--vgpu=128M", signal_options=["--batch"])
+
+
+class Accounted(Slurm):
+    """With slurmdbd, and a MariaDB of its own that asks for no password."""
+
+    def get_configuration(self):
+        self.account_ports = getattr(self, "account_ports", None) or free_ports(2)
+        return super().get_configuration() + (
+            "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=127.0.0.1\n"
+            f"AccountingStoragePort={self.account_ports[0]}\nAccountingStoragePass={self.path('munge.sock')}\n")
+
+    def start_database(self):
+        data = self.path("database")
+        self.run("mariadb-install-db", "--no-defaults", "--user=root", f"--datadir={data}", "--skip-test-db")
+        self.spawn("mariadbd", "mariadbd", "--no-defaults", "--user=root", f"--datadir={data}", "--bind-address=127.0.0.1",
+                   f"--port={self.account_ports[1]}", f"--socket={self.path('database.sock')}", "--skip-grant-tables",
+                   "--innodb-buffer-pool-size=64M")
+        until(lambda: self.run("mariadb-admin", "--no-defaults", f"--socket={self.path('database.sock')}", "ping",
+                               code=None).returncode == 0, "mariadbd", context=self.log)
+
+    def start_accounts(self):
+        self.start_database()
+        self.write("n1/slurmdbd.conf", f"""AuthType=auth/munge
+AuthInfo=socket={self.path("munge.sock")}
+DbdHost={self.host_name}
+DbdAddr=127.0.0.1
+DbdPort={self.account_ports[0]}
+SlurmUser=root
+PidFile={self.path("slurmdbd.pid")}
+StorageType=accounting_storage/mysql
+StorageHost=127.0.0.1
+StoragePort={self.account_ports[1]}
+StorageUser=root
+StorageLoc=slurm
+""")
+        os.chmod(self.path("n1/slurmdbd.conf"), 0o600)
+        self.spawn("slurmdbd", "slurmdbd", "-D")
+        add = "sacctmgr", "-i", "-Q", "add", "cluster", "t"
+        until(lambda: self.run(*add, code=None).returncode == 0, "slurmdbd",
+              context=lambda: f"{self.run(*add, code=None)}\n{self.log()}")
+
+
+def missing_for_accounts():
+    programs = [name for name in ("slurmdbd", "mariadbd") if not shutil.which(name, path=SBIN)]
+    return missing() or (f"needs {' '.join(programs)}: apt-get install slurmdbd mariadb-server" if programs else "")
+
+
+@unittest.skipIf(missing_for_accounts(), missing_for_accounts())
+class Accounts(SlurmCase):
+    """Not in CI, which has no MariaDB."""
+
+    SLURM = Accounted
+
+    def test_the_use_of_a_job_is_its_comment(self):
+        job, name = self.train()
+        self.host.wait_for(name, lambda vgpu: vgpu["processes"], "to have a program")
+        self.finish(job)
+        self.wait_gone(name)
+        ask = ["sacct", "-n", "-P", "-X", "-j", job, "-o", "State,AdminComment"]
+        until(lambda: "COMPLETED|vgpu n1:" in self.slurm.run(*ask).stdout, "the comment",
+              context=lambda: self.slurm.run(*ask).stdout + self.slurm.log())
+        (line,) = [line for line in self.slurm.read("jobs.csv").splitlines() if line.startswith(f"{job},")]
+        self.assertEqual(self.slurm.run(*ask).stdout.strip(), f"COMPLETED|vgpu n1: {line}")
 
 
 if __name__ == "__main__":
