@@ -260,6 +260,19 @@ class Beside(Refresh):
         self.assertIn('reason="an operation began"', self.log())
         self.finish(guest, other)
 
+    def test_vgpud_dies_during_both(self):
+        guest, other, _ = self.start()
+        self.pause_in_the_middle(guest)
+        self.host.kill_manager()
+        for point in (self.LIVE, SLICE):
+            self.host.go_on(point)
+        self.host.start()
+        for name in ("train", "other"):
+            self.host.wait_state(name, "running")
+        for one in (guest, other):
+            one.step()
+            one.finish()
+
     def test_nothing_follows_on_the_same_device(self):
         guest, other, client = self.start()
         self.create("third")
