@@ -19,6 +19,7 @@ from wait import until
 DOCUMENT = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "slurm.md").read_text()
 SHARE = stage.ROOT / "share" / "openvgpu" / "slurm"
 MPI = stage.GUESTS / "guest-mpi"
+MPICH = stage.GUESTS / "guest-mpich"
 CORES = 4
 MIB = 1 << 20
 
@@ -228,6 +229,45 @@ class Mpi(RecipeCase):
 
     def test_mpirun_uses_the_vgpu_of_its_script(self):
         self.check(["mpirun", "--allow-run-as-root", "-n", "2"], ["job-{}-batch"], "--vgpu=128M", signal_options=["--batch"])
+
+
+@unittest.skipIf(missing() or not MPICH.exists(), missing() or "needs MPICH: apt-get install mpich libmpich-dev")
+class Pmi2(SlurmCase):
+    """Ranks of MPICH, which Slurm's own PMI2 brings together, on one node and on two. Not in CI, which has no MPICH."""
+
+    def check(self, partition, options, vgpus):
+        self.slurm.write("ranks", "")
+        job = self.slurm.submit(partition, "ranks", "srun", "--mpi=pmi2", "-n2", *options, "--vgpu=128M", MPICH, "32M", "20",
+                                options=["-n2", "-O", *(["-N2"] if partition == "both" else [])])
+        self.wait_ready("ranks")
+        names = [(host, f"job-{job}-{name}") for host, name in vgpus]
+        for host in self.host, self.second:
+            self.assertEqual(sorted(host.names()), [name for one, name in names if one is host])
+        self.slurm.run("scontrol", "suspend", job)
+        for host, name in names:
+            host.wait_state(name, "suspended")
+        self.slurm.run("scontrol", "resume", job)
+        n = self.slurm.read("ranks").count(" ok")
+        until(lambda: self.slurm.read("ranks").count(" ok") > n, "another step", context=self.slurm.log)
+        self.slurm.run("scancel", "--signal=USR1", job)
+        until(lambda: "done" in self.slurm.read("ranks"), "the ranks to end",
+              context=lambda: self.slurm.read("ranks") + self.slurm.log())
+        self.assertRegex(self.slurm.read("ranks"), r"done \d+, 2 ranks: ok")
+        self.assertNotIn("BAD", self.slurm.read("ranks"))
+        for host, name in names:
+            self.wait_gone(name, host)
+
+    def test_the_ranks_of_a_step_share_a_vgpu(self):
+        self.check("low", ["-O"], [(self.host, "0")])
+
+    def test_each_rank_has_a_vgpu(self):
+        self.check("low", ["-O", "--vgpu-per-task"], [(self.host, "0-0"), (self.host, "0-1")])
+
+    def test_ranks_on_two_nodes(self):
+        self.check("both", ["-N2"], [(self.host, "0"), (self.second, "0")])
+
+    def test_ranks_on_two_nodes_each_with_a_vgpu_for_tasks(self):
+        self.check("both", ["-N2", "--vgpu-per-task"], [(self.host, "0-0"), (self.second, "0-1")])
 
 
 class Accounted(Slurm):
