@@ -540,6 +540,11 @@ class Orders(Engines):
         guest.join()
         self.wait_gone()
 
+    def get_billed(self):
+        """The names of containers in the ledger."""
+        rows = self.host.vgpu("usage", "--since", "1h", "--by", "container", "--json").json["rows"]
+        return [row["container_name"] for row in rows]
+
     def test_a_container_outlives_its_engine(self):
         """kill -9 of what watches it. Its name stays in the ledger, though nobody says it any more."""
         podman = self.get_podman()
@@ -553,6 +558,7 @@ class Orders(Engines):
             conmon = int(stat_file.read().rpartition(")")[2].split()[1])
         with open(f"/proc/{conmon}/comm") as comm:
             self.assertEqual(comm.read(), "conmon\n")
+        until(lambda: name in self.get_billed(), "the ledger to have it")
         os.kill(conmon, signal.SIGKILL)
         guest.process.kill()  # podman itself
         self.wait_steps(guest)
@@ -564,8 +570,7 @@ class Orders(Engines):
         self.wait_steps(guest)
         os.kill(process["pid"], signal.SIGKILL)
         self.wait_gone()
-        rows = self.host.vgpu("usage", "--since", "1h", "--by", "container", "--json").json["rows"]
-        self.assertIn(name, [row["container_name"] for row in rows])
+        self.assertIn(name, self.get_billed())
 
 
 if __name__ == "__main__":
