@@ -202,6 +202,7 @@ static int run_context(struct request *request, struct mover_done *done)
 {
         struct mover *mover = request->mover;
 
+        (void)fault_point("mover.entering"); /* to wait; it cannot fail */
         if (request->packet.context.wanted)
                 return device_enter(&mover->device, done);
         if (!slabs_are_empty(&mover->slabs) || !holds_are_empty(&mover->holds) || mover->n_jobs > 0)

@@ -152,6 +152,26 @@ class Sharing(Overcommitted):
             guest.step()
         self.finish(*guests)
 
+    def test_nobody_takes_the_room_of_the_movers_context(self):
+        """Without it, no vGPU could leave a device that is full."""
+        self.host.kill_manager()
+        (self.host.faults / "mover.entering=pause").touch()
+        self.host.start(options=("--simulate", "1xH200:1G", "--pool-limit", "3G"))
+        names = [self.create(f"v{i}", size=700 * MIB) for i in range(2)]
+        environments = [dict(os.environ, **self.host.call("PrepareRun", name=name)["environment"]) for name in names]
+        logs = [self.host.root / f"train-{name}" for name in names]
+        guests = [Guest([os.environ["TEST_GUESTS"] + "/guest-train", "--size", "512M", "--piece", "8M", "--seed",
+                         str(1000 * i), "--on-demand", "--log", logs[i]], environments[i], logs[i]) for i in range(2)]
+        self.host.guests += guests
+        self.host.wait_paused("mover.entering")
+        until(lambda: all(self.host.vgpu(name)["processes"] for name in names), "both to be there")
+        for _ in range(100):  # looks
+            self.assertEqual([self.host.vgpu(name)["frame_buffer_used"] // (8 * MIB) for name in names], [0, 0])
+        self.host.go_on("mover.entering")
+        for guest in guests:
+            guest.wait_ready()
+        self.finish(*guests)
+
 
 class ByHand(Overcommitted):
     """Who is resumed by hand has a turn as by demand: others leave for it, also those that have work."""

@@ -91,6 +91,16 @@ static struct errand *errand_free(struct errand *errand)
 }
 DEFINE_CLEANUP(struct errand *, errand_free);
 
+/* Its context is there, or will not be: who waited for that may go on. */
+static void end_asking(struct device *device)
+{
+        if (!device->asks_context)
+                return;
+        device->asks_context = false;
+        room_forget(&device->context_room);
+        ceiling_look(device);
+}
+
 static void on_mover_lost(struct mover *mover, void *userdata)
 {
         struct device *device = userdata;
@@ -98,7 +108,8 @@ static void on_mover_lost(struct mover *mover, void *userdata)
         log_event(LOG_LEVEL_WARNING, "a mover died", "device=%u pid=%d", device->index,
                   (int)mover_get_pid(mover));
         device->mover = mover_free(mover);
-        device->is_standby = device->has_context = device->asks_context = device->wants_all = false;
+        device->is_standby = device->has_context = device->wants_all = false;
+        end_asking(device);
         pool_device_lost(device->manager->pool, device->index);
         room_lose(&device->room);
         if (ceiling_is_on(device)) /* what it held is free from now on */
@@ -170,7 +181,8 @@ static void let_mover_go(struct device *device)
                 return;
         (void)store_remove_mover(device->manager->store, mover_get_pid(device->mover));
         device->mover = mover_free(device->mover);
-        device->is_standby = device->has_context = device->asks_context = device->wants_all = false;
+        device->is_standby = device->has_context = device->wants_all = false;
+        end_asking(device);
         pool_device_lost(device->manager->pool, device->index);
         device->wanted = 0;
 }
@@ -297,15 +309,15 @@ static void on_own_context(struct mover *mover, const struct mover_done *done, v
         struct device *device = userdata;
 
         (void)mover;
-        device->asks_context = false;
         device->has_context |= done->error == 0;
         if (done->error)
                 device->no_context_until_us = now_us(device) + REST_US;
+        end_asking(device);
 }
 
 /*
  * On an overcommitted device programs wait until others have left, for which the mover needs its context. Once they
- * have filled the device it is too late for that: it would have no room.
+ * have filled the device it is too late for that: it would have no room. So nobody takes any before.
  */
 static bool needs_context(const struct device *device)
 {
@@ -318,6 +330,11 @@ static void hold_context(struct device *device, struct mover *mover)
             now_us(device) < device->no_context_until_us)
                 return;
         device->asks_context = mover_context(mover, true, on_own_context, device) == 0;
+        if (!device->asks_context)
+                return;
+        /* How much it takes is not known, and need not be: without a context nobody may take more. */
+        room_promise(&device->room, &device->context_room, 1);
+        ceiling_look(device);
 }
 
 void device_settle(struct device *device)

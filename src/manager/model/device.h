@@ -34,16 +34,17 @@ struct device {
         uint32_t n_virtual;
         struct state_sample virtual_load; /* percent */
         uint32_t driver_version;
-        struct mover *mover;      /* NULL: not running */
-        bool is_mover_stored;     /* else the next manager does not wait for its end */
-        uint32_t generation;      /* which of its movers that is, from 1 */
-        bool is_standby;          /* the mover has not been asked for anything yet */
-        bool has_context;         /* it has one, so free memory is known at once */
-        bool asks_context;        /* it was asked to make one, ahead of need */
-        struct guest *refreshing; /* operation/refresh.h; NULL: nobody is */
-        unsigned int n_ahead;     /* operation/ahead.h: vGPUs that are copied while they run */
-        struct list errands;      /* what the pool waits for */
-        struct room room;         /* who was promised its memory */
+        struct mover *mover;              /* NULL: not running */
+        bool is_mover_stored;             /* else the next manager does not wait for its end */
+        uint32_t generation;              /* which of its movers that is, from 1 */
+        bool is_standby;                  /* the mover has not been asked for anything yet */
+        bool has_context;                 /* it has one, so free memory is known at once */
+        bool asks_context;                /* it was asked to make one, ahead of need */
+        struct room_promise context_room; /* until it has it */
+        struct guest *refreshing;         /* operation/refresh.h; NULL: nobody is */
+        unsigned int n_ahead; /* operation/ahead.h: vGPUs that are copied while they run */
+        struct list errands;  /* what the pool waits for */
+        struct room room;     /* who was promised its memory */
         struct {
                 sd_event_source *timer; /* NULL: nobody is limited */
                 bool is_looking;        /* the driver is being asked */
