@@ -329,6 +329,12 @@ class Jobs(SlurmCase):
         self.slurm.run("scontrol", "update", f"NodeName={node}", "State=RESUME")
         self.slurm.wait_node(node, "idle")
 
+    def begin_anew(self, job):
+        """Slurm waits for two minutes until it starts such a job again."""
+        until(lambda: "PENDING" in self.slurm.run("squeue", "-h", "-j", job, "-o", "%T").stdout, "the job to be requeued",
+              context=self.slurm.log)
+        self.slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+
     def test_a_job_of_a_node_that_fails_begins_anew_on_another(self):
         job, name = self.train("--requeue", partition="both")
         (guest,) = [process["pid"] for process in self.second.get(name)["processes"]]
@@ -341,13 +347,68 @@ class Jobs(SlurmCase):
         self.wait_gone(name, self.second)
         self.slurm.write("train.out", "")
         self.slurm.run("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=failed")
-        # Slurm waits for two minutes until it starts such a job again.
-        until(lambda: "PENDING" in self.slurm.run("squeue", "-h", "-j", job, "-o", "%T").stdout, "the job to be requeued",
-              context=self.slurm.log)
-        self.slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+        self.begin_anew(job)
         until(lambda: name in self.host.names(), f"{name} on the other node", context=self.slurm.log)
         self.wait_ready()
         self.wait_steps()
+        self.finish(job)
+        self.wait_gone(name)
+
+    def suspend_on_second(self, *options, is_preempted=False):
+        """A job whose memory is off the GPU of the second node; (job, vGPU, its program)."""
+        job, name = self.train(*options, partition="both")
+        (guest,) = [process["pid"] for process in self.second.get(name)["processes"]]
+        if is_preempted:
+            self.slurm.submit("urgent", "urgent.out", "sleep 600", options=["--no-requeue"])
+        else:
+            self.slurm.run("scontrol", "suspend", job)
+        self.second.wait_state(name, "suspended")
+        until(lambda: is_stopped(guest), "the program to stand still", context=self.slurm.log)
+        return job, name, guest
+
+    def test_a_suspended_job_outlives_slurmd(self):
+        job, name, _ = self.suspend_on_second()
+        self.slurm.kill_node("n2")
+        self.slurm.start_node("n2")
+        self.second.restart()
+        self.slurm.wait_node("n2", "idle")  # so it calls one whose only job is suspended
+        self.assertEqual(self.second.get(name)["state"], "suspended")
+        self.slurm.run("scontrol", "resume", job)
+        self.second.wait_state(name, "running")
+        self.wait_steps()
+        self.finish(job)
+        self.wait_gone(name, self.second)
+
+    def test_a_suspended_job_of_a_node_that_is_set_down_leaves_nothing_and_begins_anew(self):
+        job, name, guest = self.suspend_on_second("--requeue", is_preempted=True)
+        former = self.second.get(name)["uuid"]
+        self.addCleanup(self.slurm.wait_node, "n2", "idle")
+        self.addCleanup(self.slurm.run, "scontrol", "update", "NodeName=n2", "State=RESUME")
+        self.slurm.write("train.out", "")
+        self.slurm.run("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=failed")
+        self.wait_gone(name, self.second)
+        until(lambda: not os.path.exists(f"/proc/{guest}"), "its program to end", context=self.slurm.log)
+        self.begin_anew(job)
+        until(lambda: name in self.host.names(), f"{name} on the other node", context=self.slurm.log)
+        self.assertNotEqual(self.host.get(name)["uuid"], former)
+        self.wait_ready()
+        self.finish(job)
+        self.wait_gone(name)
+
+    def test_a_suspended_job_of_a_node_that_fails_leaves_nothing_and_begins_anew(self):
+        job, name, guest = self.suspend_on_second("--requeue")
+        stepd = read_stat(guest)[1]
+        self.addCleanup(self.bring_back, "n2")
+        self.slurm.kill_node("n2")
+        for pid in stepd, guest:
+            os.kill(pid, signal.SIGKILL)
+        self.wait_gone(name, self.second)
+        self.slurm.write("train.out", "")
+        self.slurm.run("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=failed")
+        self.begin_anew(job)
+        self.slurm.run("scontrol", "release", job)  # Slurm holds a job that an operator had suspended
+        until(lambda: name in self.host.names(), f"{name} on the other node", context=self.slurm.log)
+        self.wait_ready()
         self.finish(job)
         self.wait_gone(name)
 
