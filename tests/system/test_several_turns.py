@@ -37,27 +37,32 @@ class Base(Case):
     def received(self, device):
         return {one["name"]: one["received"] for one in self.scheduler(device)["vgpus"]}
 
-    def parts_of(self, devices, n_turns):
-        """On each device what each got of what all got there, in percent, over so many turns."""
-        self.wait_turns(devices[0], 10)
-        before = [self.received(device) for device in devices]
-        self.wait_turns(devices[0], n_turns)
-        after = [self.received(device) for device in devices]
-        parts = []
-        for one, other in zip(before, after):
-            gains = {name: other[name] - one[name] for name in other}
-            total = sum(gains.values()) or 1
-            parts.append({name: 100 * gain / total for name, gain in gains.items()})
-        return parts
+    @staticmethod
+    def get_parts(before, after):
+        """What each got meanwhile of what all got, in percent."""
+        gains = {name: after[name] - before[name] for name in after}
+        total = sum(gains.values()) or 1
+        return {name: 100 * gain / total for name, gain in gains.items()}
+
+    def are_right(self, parts, expected):
+        return all(abs(part[name] - percent) <= self.TOLERANCE
+                   for part, wanted in zip(parts, expected) for name, percent in wanted.items())
 
     def assert_parts(self, devices, expected, n_turns=150):
-        """One of four measurements is right: the machine may be busy with others meanwhile."""
-        seen = []
-        while len(seen) < 4:
-            seen.append(self.parts_of(devices, n_turns))
-            if all(abs(part[name] - percent) <= self.TOLERANCE
-                   for part, wanted in zip(seen[-1], expected) for name, percent in wanted.items()):
-                return
+        """
+        On each device, over so many turns, or over several times so many: the machine may be busy with others meanwhile,
+        and who got too much then gets less.
+        """
+        self.wait_turns(devices[0], 10)
+        marks, seen = [[self.received(device) for device in devices]], []
+        for _ in range(4):
+            self.wait_turns(devices[0], n_turns)
+            now = [self.received(device) for device in devices]
+            for mark in reversed(marks):
+                seen.append([self.get_parts(*pair) for pair in zip(mark, now)])
+                if self.are_right(seen[-1], expected):
+                    return
+            marks.append(now)
         self.fail(f"never as it should be: {seen}")
 
 
