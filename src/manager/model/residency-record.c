@@ -26,6 +26,13 @@ static int put(struct store *store, uint32_t id, uint64_t after_ms, bool keeps_c
         return store_put_setting(store, IDLE, id, value);
 }
 
+static int fail_to_store(struct failure *failure, int error)
+{
+        return failure_set(failure, error, "Failed",
+                           "free room on the disk of vgpud's state directory; its log says more",
+                           "the state database takes no writes (%s)", strerror(-error));
+}
+
 int residency_record_set(struct residency_instance *record, struct store *store, uint32_t id,
                          uint64_t after_ms, bool keeps_context, struct failure *failure)
 {
@@ -38,10 +45,7 @@ int residency_record_set(struct residency_instance *record, struct store *store,
                                          (double)after_ms / 1000);
         r = put(store, id, after_ms, keeps_context);
         if (r < 0)
-                return failure_set(failure, r, "Failed",
-                                   "free room on the disk of vgpud's state directory; its log says "
-                                   "more",
-                                   "the state database takes no writes (%s)", strerror(-r));
+                return fail_to_store(failure, r);
         record->after_ns = after_ms * NS_PER_MS;
         record->keeps_context = keeps_context;
         return 0;
@@ -58,10 +62,7 @@ int residency_record_set_class(struct residency_instance *record, struct store *
                                          "there is no class '%.32s'", class);
         r = store_put_setting(store, CLASS, id, class);
         if (r < 0)
-                return failure_set(failure, r, "Failed",
-                                   "free room on the disk of vgpud's state directory; its log says "
-                                   "more",
-                                   "the state database takes no writes (%s)", strerror(-r));
+                return fail_to_store(failure, r);
         record->is_interactive = is_interactive;
         return 0;
 }
