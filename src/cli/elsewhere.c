@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/elsewhere.h"
 
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,10 +42,10 @@ static bool is_plain(const char *path)
         return path[0] == '/' && path[strspn(path, letters)] == '\0';
 }
 
-/* Lower is better: ours, root's, another user's. */
+/* Ours before root's. */
 static int get_rank(const struct candidate *candidate)
 {
-        return candidate->uid == geteuid() ? 0 : candidate->uid == 0 ? 1 : 2;
+        return candidate->uid == geteuid() ? 0 : 1;
 }
 
 static int compare(const void *a, const void *b)
@@ -88,6 +87,8 @@ static size_t find(struct candidate *candidates)
                 /* Of another mount namespace, or gone. */
                 if (!path || lstat(path, &stat) < 0 || !S_ISSOCK(stat.st_mode))
                         continue;
+                if (stat.st_uid != geteuid() && stat.st_uid != 0)
+                        continue; /* nobody's business, and who follows the hint would have to trust them */
                 *strrchr(path, '/') = '\0';
                 snprintf(candidates[n].directory, sizeof(candidates[n].directory), "%s", path);
                 candidates[n++].uid = stat.st_uid;
@@ -106,28 +107,6 @@ static bool does_answer(const struct candidate *candidate)
         return vgpu_manager_lookup(client, &manager) == 0;
 }
 
-static void describe(char *hint, size_t room, const struct candidate *candidate)
-{
-        const struct passwd *owner;
-        char user[64];
-
-        if (candidate->uid == geteuid() || candidate->uid == 0) {
-                snprintf(hint, room, "%s vgpud answers in %s: set OPENVGPU_RUN=%s",
-                         candidate->uid == geteuid() ? "your" : "root's", candidate->directory,
-                         candidate->directory);
-                return;
-        }
-        owner = getpwuid(candidate->uid);
-        if (owner)
-                snprintf(user, sizeof(user), "%.60s", owner->pw_name);
-        else
-                snprintf(user, sizeof(user), "%u", candidate->uid);
-        snprintf(hint, room,
-                 "start vgpud; one of user %s answers in %s: set OPENVGPU_RUN=%s only if you trust "
-                 "that user as yourself",
-                 user, candidate->directory, candidate->directory);
-}
-
 bool elsewhere_hint(char *hint, size_t room)
 {
         struct candidate candidates[CANDIDATES_MAX];
@@ -138,7 +117,9 @@ bool elsewhere_hint(char *hint, size_t room)
         for (size_t i = 0; i < n && clock_now(CLOCK_MONOTONIC) < until_ns; i++) {
                 if (!does_answer(&candidates[i]))
                         continue;
-                describe(hint, room, &candidates[i]);
+                snprintf(hint, room, "%s vgpud answers in %s: set OPENVGPU_RUN=%s",
+                         candidates[i].uid == geteuid() ? "your" : "root's",
+                         candidates[i].directory, candidates[i].directory);
                 return true;
         }
         return false;

@@ -12,8 +12,8 @@
 /*
  * elsewhere_hint() - names the run directory of a manager that answers, and how to reach it
  *
- * Managers of this user come first, then those of root, then those of others, which the hint does
- * not call safe. False: none answers, and @hint is untouched.
+ * Managers of this user come first, then those of root. Those of others are not asked: who used one would have to
+ * trust that user as himself. False: none answers, and @hint is untouched.
  */
 bool elsewhere_hint(char *hint, size_t room);
 

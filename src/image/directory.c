@@ -215,6 +215,10 @@ static int fail_open(const struct image_directory *directory, int code, struct i
                 return image_fail(error, -ENOENT, "dump again, or load an older image",
                                   "%s is not there, only %s: that dump was never finished",
                                   directory->path, directory->partial);
+        if (code == -ENOENT)
+                return image_fail(error, code, "name the directory of an image",
+                                  "cannot open the image %s: %s", directory->path,
+                                  strerror(ENOENT));
         if (code == -ENOTDIR)
                 return image_fail(error, code, "name the directory of an image",
                                   "%s is no directory", directory->path);

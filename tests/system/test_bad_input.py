@@ -190,6 +190,16 @@ class Elsewhere(case.Case):
             asked = select.select(silent, [], [], 0)[0]
         self.assertLess(len(asked), 20)
 
+    @unittest.skipIf(os.geteuid() != 0, "needs root to be somebody else")
+    def test_that_of_another_user_is_not_asked(self):
+        """Root is shown none that a user could have put there, and nobody connects to it."""
+        with tempfile.TemporaryDirectory(prefix="-first") as folder, socket.socket(socket.AF_UNIX) as silent:
+            silent.bind(f"{folder}/control.sock")
+            silent.listen()
+            os.chown(f"{folder}/control.sock", 65534, 65534)
+            self.assertNotIn(folder, self.ask())
+            self.assertFalse(select.select([silent], [], [], 0)[0])
+
     @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
     def test_another_user_is_told_whose_it_is(self):
         self.assertRegex(self.ask("nobody"), "hint: (your|root's) vgpud answers in ")

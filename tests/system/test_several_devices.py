@@ -420,6 +420,8 @@ class Overcommitted(Case):
 
     def test_an_overcommitted_device_takes_no_part(self):
         self.assertIn("device 2 is overcommitted", self.refused("create", "job", "--fb", "64M", "--device", "0,2"))
+        self.assertRegex(self.refused("create", "job", "--fb", "64M", "--devices", "3"),
+                         "2 of 3 devices .* device 2 is overcommitted.*\nhint: ask for fewer: that device takes vGPUs of one")
         vgpu = self.host.call("CreateVgpu", name="job", frame_buffer=64 * MIB, devices=2)["vgpu"]
         self.assertEqual([part["device"] for part in vgpu["parts"]], [0, 1])
 

@@ -178,7 +178,9 @@ static int refuse_number(const struct manager *manager, const struct instance_re
                                    "there are %zu devices, not %zu", manager->n_devices,
                                    request->n_devices);
         return failure_set(failure, -ENOSPC, "NoRoom",
-                           "ask for less or for fewer, or suspend or remove a vGPU",
+                           strcmp(why->name, "Unsupported") == 0
+                                   ? "ask for fewer: that device takes vGPUs of one device only"
+                                   : "ask for less or for fewer, or suspend or remove a vGPU",
                            "%zu of %zu devices can take a part of %s, and %zu are needed: %s", n,
                            manager->n_devices, size_format(wanted, request->frame_buffer),
                            request->n_devices, why->message);
