@@ -146,6 +146,44 @@ class Counted(RecipeCase):
 
 
 @unittest.skipIf(missing(), missing())
+class Overcommitted(RecipeCase):
+    """Jobs whose quotas, and memory, exceed the GPU together."""
+
+    HOST = {"devices": "1xH200:512M", "pool": "2G", "options": ["--overcommit", "all", "--swap-time", "50"]}
+
+    def check_both_work(self, *outputs):
+        for _ in range(2):
+            for output in outputs:
+                self.wait_steps(output=output)
+
+    def test_jobs_of_two_tiers_that_slurm_lets_run_at_once(self):
+        """There is a free core, so it suspends nobody."""
+        low, _ = self.train(size=320, quota=400)
+        high, _ = self.train(partition="high", size=320, quota=400, output="high.out")
+        self.check_both_work("train.out", "high.out")
+        for job in low, high:
+            self.assertEqual(self.show("job", job, "JobState"), "RUNNING")
+        self.finish(high, "high.out")
+        self.finish(low)
+
+    def test_jobs_of_one_tier_that_has_more_than_the_gpu(self):
+        self.addCleanup(self.slurm.run, "scontrol", "reconfigure")
+        self.slurm.run("scontrol", "update", "NodeName=n1", "Gres=vgpu:low:1G,vgpu:high:512M")
+        first, name = self.train(size=320, quota=400)
+        second, second_name = self.train(size=320, quota=400, output="second.out")
+        self.check_both_work("train.out", "second.out")
+        urgent, _ = self.train(f"--cpus-per-task={CORES}", partition="high", size=320, quota=400, output="urgent.out")
+        for one in name, second_name:
+            self.host.wait_state(one, "suspended")
+        self.wait_steps(output="urgent.out")
+        self.assertEqual([self.host.get(one)["state"] for one in (name, second_name)], ["suspended"] * 2)
+        self.finish(urgent, "urgent.out")
+        self.check_both_work("train.out", "second.out")
+        self.finish(first)
+        self.finish(second, "second.out")
+
+
+@unittest.skipIf(missing(), missing())
 class Mixed(RecipeCase):
     """A node with a GPU for vGPUs and one that Slurm gives away whole, or in shards."""
 
