@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """An overcommitted device: vGPUs that do not fit on it together come in by demand, and lose nothing."""
 import os
+import select
 import signal
 import unittest
+import unittest.mock
 
 from guest import Guest
 from harness import MIB, Host, expect_error
@@ -220,6 +222,47 @@ class ByHand(Overcommitted):
         self.host.call("ResumeVgpu", name="first")
         guest.step()
         self.finish(guest)
+
+    def test_another_one_is_suspended_by_hand(self):
+        """Who is about to leave is waited for, whoever told it to."""
+        size = ("--size", "150M", "--piece", "15M")
+        first = self.guest(self.create("first"), "--on-demand", size=size)
+        self.host.call("SuspendVgpu", name="first")
+        with unittest.mock.patch.dict(os.environ, OPENVGPU_FAULT_DIR=str(self.host.faults)):  # for its gate
+            second = self.guest(self.create("second"), "--on-demand", size=size)
+        (self.host.faults / "gate-export=pause").touch()
+        suspend, resume = self.host.client(), self.host.client()
+        suspend.send("SuspendVgpu", name="second")
+        self.host.wait_paused("gate-export")
+        resume.send("ResumeVgpu", name="first", timeout=60)
+        until(lambda: self.host.vgpu("first")["demand_reason"], "the reason why it waits")
+        self.assertFalse(select.select([resume.socket], [], [], 2)[0], "it waits on")
+        self.host.go_on("gate-export")
+        suspend.receive()
+        resume.receive()
+        first.step()
+        self.finish(first)
+        self.host.call("ResumeVgpu", name="second")
+        self.finish(second)
+
+    def test_those_that_wait_do_not_wait_for_each_other(self):
+        """For two that a stranger keeps from a device there will be no room: both are told so at once."""
+        self.host.kill_manager()
+        self.host.start(options=("--simulate", "2xH200:256M"))
+        guests = [self.guest(self.create(name, device=device), "--on-demand")
+                  for name, device in (("first", "0"), ("second", "1"))]
+        for name in ("first", "second"):
+            self.host.call("SuspendVgpu", name=name)
+        stranger = crowd_out(self.host, "first", "40M")
+        resume = self.host.client()
+        resume.send("ResumeVgpu", name="first", timeout=600)
+        until(lambda: self.host.vgpu("first")["demand"] == "waiting for memory", "it to wait")
+        expect_error("NoRoom", self.host.call, "ResumeVgpu", name="second", device="0", timeout=600)
+        expect_error("NoRoom", resume.answer)
+        stranger.end_input()
+        for name in ("first", "second"):
+            self.host.call("ResumeVgpu", name=name)
+        self.finish(*guests)
 
     def test_the_time_is_over(self):
         """Who may not leave yet has its turn first."""

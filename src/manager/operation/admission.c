@@ -130,8 +130,9 @@ static bool has_others(const struct operation *operation)
         list_for_each(instance, &device->manager->instances, link) {
                 const struct operation *other = instance->operation;
 
-                if (other && other != operation && !is_queued(other) &&
-                    operation_is_at(other, device))
+                bool waits = other && (is_queued(other) || other->admission.awaits_turn);
+
+                if (other && other != operation && !waits && operation_is_at(other, device))
                         return true;
         }
         return false;

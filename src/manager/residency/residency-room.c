@@ -432,7 +432,9 @@ static void end_turn(struct instance *instance)
 {
         uint64_t now = clock_now(CLOCK_MONOTONIC);
 
-        if (instance->residency.stuck_ns == 0)
+        if (has_others_busy(instance))
+                instance->residency.stuck_ns = 0;
+        else if (instance->residency.stuck_ns == 0)
                 instance->residency.stuck_ns = now;
         else if (now - instance->residency.stuck_ns >= DENY_NS)
                 admission_give_up(instance->operation);
