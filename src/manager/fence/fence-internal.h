@@ -57,7 +57,7 @@ void fence_group_remove(const struct fence *fence, const char *path);
 /* fence_watch() - from now on until @group is freed: it is forgotten once nothing is left in it. */
 void fence_watch(struct fence_group *group);
 
-/* fence_watch_look() - at all of them, now. */
+/* fence_watch_look() - at all of them, now; fence_apply() is to follow. */
 void fence_watch_look(struct fence *fence);
 
 /* The driver: fence-driver.c. */

@@ -48,15 +48,16 @@ static void look(struct fence *fence, struct fence_group *group)
         fence_release(group);
         if (!fence->manager->simulation[0] && (is_gone(group) || fence_is_off(fence)))
                 fence_forget(fence, group);
-        fence_apply(fence);
 }
 
 static int on_change(sd_event_source *source, const struct inotify_event *event, void *userdata)
 {
         struct fence_group *group = userdata;
+        struct fence *fence = group->fence;
 
         (void)source, (void)event;
-        look(group->fence, group);
+        look(fence, group);
+        fence_apply(fence);
         return 0;
 }
 
