@@ -97,6 +97,15 @@ class Engines(case.Case):
             cls.addClassCleanup(pathlib.Path(CDI_FILE).unlink, missing_ok=True)
         cls.host.start()
         cls.addClassCleanup(cls.host.close)
+        cls.addClassCleanup(cls.unmount)
+
+    @classmethod
+    def unmount(cls):
+        """What podman has mounted for a container whose engine was killed."""
+        for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
+            path = line.split()[4]
+            if path.startswith(cls.host.directory + "/"):
+                subprocess.run(["umount", "--lazy", path], check=True)
 
     def tearDown(self):
         """Also when the test has failed: a container does not end with podman, and its vGPU goes by itself."""
