@@ -17,7 +17,15 @@
 
 DEFINE_CLEANUP(struct vgpu_client *, vgpu_client_free);
 DEFINE_CLEANUP(struct vgpu_manager *, vgpu_manager_free);
-DEFINE_CLEANUP(FILE *, fclose);
+
+/* There is none where /proc is not mounted. */
+static void file_close(FILE *file)
+{
+        if (file)
+                (void)fclose(file);
+}
+
+DEFINE_CLEANUP(FILE *, file_close);
 
 /* A person waits for the hint; whoever hangs has the least of it. */
 #define ANSWER_MS      300
@@ -76,7 +84,7 @@ static char *parse_line(char *line)
 
 static size_t find(struct candidate *candidates)
 {
-        CLEANUP(fclosep) FILE *list = fopen("/proc/net/unix", "re");
+        CLEANUP(file_closep) FILE *list = fopen("/proc/net/unix", "re");
         char line[2 * PATHS_MAX];
         size_t n = 0;
 

@@ -178,6 +178,15 @@ class Elsewhere(case.Case):
         self.assertRegex(self.ask(), r"(?m)^vgpu: ls: no vgpud answers at /nonexistent/control.sock\n"
                                      r"hint: your vgpud answers in (\S+): set OPENVGPU_RUN=\1$")
 
+    @unittest.skipIf(os.geteuid() != 0, "needs root to mount")
+    def test_none_is_looked_for_without_proc(self):
+        """As in a root that somebody has only unpacked."""
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh", stage.VGPU, "ls"],
+                              env={**self.host.environment(), "OPENVGPU_RUN": "/nonexistent",
+                                   "LD_LIBRARY_PATH": str(stage.ROOT / "lib")}, capture_output=True, text=True)
+        self.assertEqual(done.returncode, NO_MANAGER, done)
+        self.assertIn("hint: start vgpud", done.stderr)
+
     def test_not_everybody_who_hangs_is_waited_for(self):
         with contextlib.ExitStack() as stack:
             silent = []
