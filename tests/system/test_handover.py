@@ -21,7 +21,7 @@ class Handover(unittest.TestCase):
     keeps_context = True
 
     def setUp(self):
-        self.host = self.enterContext(Host(options=(*self.options, "--swap-time", "50")))
+        self.host = self.enterContext(Host(options=(*self.options, "--swap-time", "100")))
         self.host.start()
         self.guests = [self.guest(name) for name in ("one", "two")]
 
