@@ -4,6 +4,7 @@
 import os
 import select
 import signal
+import time
 import unittest
 import unittest.mock
 
@@ -302,6 +303,38 @@ class Classes(Overcommitted):
         self.host.start()
         self.assertEqual(self.host.vgpu("i")["swap_class"], "interactive")
 
+    def test_what_is_counted_is_what_happened(self):
+        """By demand: swaps and bytes are those of the events, and the times fit between what the events say."""
+        guests = [self.guest(self.create(f"v{i}"), "--on-demand") for i in range(3)]
+        for _ in range(4):
+            for guest in guests:
+                guest.step()
+        until(lambda: all(vgpu["state"] in ("running", "suspended") for vgpu in self.host.call("ListVgpus")["vgpus"]),
+              "the swaps to end")
+        now, vgpus = time.time(), self.host.call("ListVgpus")["vgpus"]
+        for vgpu in vgpus:
+            with self.subTest(vgpu["name"]):
+                self.check_counts(vgpu, now, self.host.call("ListEvents", name=vgpu["name"])["events"])
+        self.assertGreaterEqual(sum(vgpu["swaps"] for vgpu in vgpus), 6, vgpus)
+        self.finish(*guests)
+
+    def check_counts(self, vgpu, now, events):
+        leaves, returns = ([e for e in events if e["event"] == kind] for kind in ("suspended", "resumed"))
+        self.assertEqual(vgpu["swaps"], len(leaves) + len(returns), events)
+        self.assertEqual(vgpu["swapped_bytes"], sum(e["bytes"] for e in leaves + returns), events)
+        self.assertEqual(max(e["bytes"] for e in leaves), 80 * MIB, events)
+        self.assertGreaterEqual(vgpu["waits"], len(returns), events)
+        # An event has the time of the end: how much of a swap itself was away is for the ledger to say.
+        slack = 0.5
+        leaving, coming = (sum(e["seconds"] for e in swaps) for swaps in (leaves, returns))
+        back = [e["time"] for e in returns] + [now] * (len(leaves) - len(returns))
+        life = now - next(e["time"] for e in events if e["event"] == "process-began")
+        away = sum(back) - sum(e["time"] for e in leaves)
+        self.assertGreater(vgpu["resident_seconds"], life - away - leaving - slack, events)
+        self.assertLess(vgpu["resident_seconds"], life - away + coming + slack, events)
+        self.assertGreater(vgpu["waited_seconds"], coming - slack, events)
+        self.assertLess(vgpu["waited_seconds"], life, events)
+
     def test_contexts_stay(self):
         """How one leaves for others may be said without a time after which it leaves for nothing."""
         guests = [self.guest(self.create(f"k{i}", idle_keep_context=True), "--on-demand") for i in range(3)]
@@ -485,6 +518,41 @@ class Faults(Overcommitted):
         self.finish(waits)
         self.assertEqual(busy.end_input(), 0, busy.context())
         self.assertTrue(busy.lines[-1].endswith("ok"), busy.lines)
+
+    def test_memory_of_others_keeps_it_there(self):
+        """A pool that is imported is refused nobody: its vGPU stays, and says why, until it is given back."""
+        held = self.host.start_guest(self.create("held"), "guest-hold", "150M").wait_ready()
+        held.hold("device")
+        held.hold("imported")
+        waits = self.begin(self.create("waits"), "--on-demand")
+        until(lambda: "without a gate" in self.host.vgpu("held")["demand_reason"], "the reason")
+        until(lambda: "without a gate" in self.host.vgpu("waits")["demand_reason"],
+              "the reason of the other one")
+        self.assertEqual(self.host.vgpu("waits")["demand"], "waiting for memory")
+        self.assertEqual(self.host.vgpu("held")["state"], "running")
+        held.hold("nothing")
+        waits.wait_ready()
+        until(lambda: self.host.vgpu("waits")["demand_reason"] == "", "the reason to be gone")
+        self.finish(waits)
+        self.assertEqual(held.end_input(), 0, held.context())
+
+    def test_no_hashes(self):
+        """What a swap cannot tell to be unchanged is copied, and the log says so."""
+        guests = self.crowd()
+        log = self.host.root / "log"
+        for point in ("mover.hashing", "mover.hashed"):
+            with self.subTest(point=point):
+                before = log.read_text(errors="replace").count("cannot tell what has not changed")
+                (self.host.faults / f"{point}=fail").touch()
+
+                def said(before=before):
+                    for guest in guests:
+                        guest.step()
+                    return log.read_text(errors="replace").count("cannot tell what has not changed") > before
+                until(said, "a swap without hashes")
+        for guest in guests:
+            guest.step()
+        self.finish(*guests)
 
 
 if __name__ == "__main__":
