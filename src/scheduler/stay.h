@@ -85,8 +85,8 @@ struct stay {
 };
 
 /*
- * stay_get_cost() - of a move that took @took, of which it waited @waited for host memory: that is pinned once, so the
- * next move does not wait for it, and a stay is not longer for it.
+ * stay_get_cost() - of a move that took @took, of which it waited @waited for host memory, that is pinned once, so the
+ * next move does not wait for it, and for others to leave, which is their turn: a stay is not longer for that.
  */
 uint64_t stay_get_cost(uint64_t took, uint64_t waited);
 

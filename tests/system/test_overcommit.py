@@ -224,6 +224,28 @@ class ByHand(Overcommitted):
         guest.step()
         self.finish(guest)
 
+    def test_a_long_wait_makes_no_long_turns(self):
+        """What it waited for its turn is no part of what its swap took, by which all turns are measured."""
+        self.host.kill_manager()
+        self.host.start(options=("--swap-time", "10"))
+        first = self.guest(self.create("first"))
+        self.host.call("SuspendVgpu", name="first")
+        with unittest.mock.patch.dict(os.environ, OPENVGPU_FAULT_DIR=str(self.host.faults)):  # for their gates
+            others = [self.guest(self.create(name)) for name in ("second", "third")]
+        (self.host.faults / "gate-export=pause").touch()
+        resume = self.host.client()
+        resume.send("ResumeVgpu", name="first", timeout=100)
+        self.host.wait_paused("gate-export")
+        leaver = int((self.host.faults / "gate-export").read_text())
+        time.sleep(6)  # this is how long it waits: nine times that would be a turn
+        gone = next(guest for guest in others if guest.process.pid == leaver)
+        others.remove(gone)
+        gone.kill()
+        resume.answer()
+        begin = time.monotonic()
+        self.finish(first, *others, self.guest(self.create("fourth")))
+        self.assertLess(time.monotonic() - begin, 40)
+
     def test_another_one_is_suspended_by_hand(self):
         """Who is about to leave is waited for, whoever told it to."""
         size = ("--size", "150M", "--piece", "15M")

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/size.h"
 #include "daemon/log.h"
 #include "manager/model/ceiling.h"
@@ -204,6 +205,10 @@ static void end(struct operation *operation)
         struct device *device = device_of(operation);
 
         operation->admission.is_looking = false;
+        if (operation->admission.waiting_since_ns)
+                operation->room_ns +=
+                        clock_now(CLOCK_MONOTONIC) - operation->admission.waiting_since_ns;
+        operation->admission.waiting_since_ns = 0;
         if (operation->error)
                 ceiling_look(device);
         leave_queue(operation);
@@ -314,6 +319,8 @@ static void wait_or_refuse(struct operation *operation)
                 log_event_of(operation->instance->owner, LOG_LEVEL_INFO, "waiting for room",
                              "vgpu=%s operation=%s device=%u", operation->instance->name,
                              operation->kind->name, device_of(operation)->index);
+        if (!operation->admission.waiting_since_ns)
+                operation->admission.waiting_since_ns = clock_now(CLOCK_MONOTONIC);
         operation->admission.is_waiting = true;
         if (has_turn(operation))
                 await_turn(operation);

@@ -126,6 +126,7 @@ struct operation {
         uint64_t
                 closing_ns; /* when its gates began to close, for a resume of its suspend; 0: they have not, or unknown */
         uint64_t copy_ns, context_ns; /* the slowest process */
+        uint64_t room_ns;             /* that it waited for others to leave its target */
         uint64_t pool_ns; /* that copies waited for the pool: slabs not zeroed or not pinned yet */
         uint64_t pool_since_ns; /* while one waits */
         size_t n_pool_waits;
@@ -167,6 +168,7 @@ struct operation {
                 bool is_failed, is_full;
                 size_t part;                     /* of the target, for which it asks */
                 bool is_asked[GATE_DEVICES_MAX]; /* or it lacks nothing there */
+                uint64_t waiting_since_ns;       /* CLOCK_MONOTONIC; 0: it does not */
                 uint64_t mark, pending, held, needed, free;
                 size_t n_holds; /* under way */
         } admission;

@@ -495,8 +495,8 @@ static void on_operation(const struct operation *operation, bool has_succeeded, 
         instance->residency.is_coming = instance->residency.is_leaving = false;
         instance->residency.leaving_bytes = 0;
         if (has_succeeded)
-                note_success(operation,
-                             stay_get_cost(now_ns() - operation->started_ns, operation->pool_ns));
+                note_success(operation, stay_get_cost(now_ns() - operation->started_ns,
+                                                      operation->pool_ns + operation->room_ns));
         else
                 note_failure(operation);
         note_presence(instance);
