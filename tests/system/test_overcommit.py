@@ -246,6 +246,25 @@ class ByHand(Overcommitted):
         self.finish(first, *others, self.guest(self.create("fourth")))
         self.assertLess(time.monotonic() - begin, 40)
 
+    def test_the_device_falls_off_the_bus(self):
+        """Whoever waits for a turn there is told so, and the vGPU comes in on another device."""
+        self.host.kill_manager()
+        self.host.start(options=("--simulate", "2xH200:256M"))
+        first = self.guest(self.create("first", device="0"), "--on-demand")
+        self.host.call("SuspendVgpu", name="first")
+        with unittest.mock.patch.dict(os.environ, OPENVGPU_FAULT_DIR=str(self.host.faults)):  # for their gates
+            for name in ("second", "third"):
+                self.guest(self.create(name, device="0"))
+        (self.host.faults / "gate-export=pause").touch()
+        resume = self.host.client()
+        resume.send("ResumeVgpu", name="first", timeout=600)
+        self.host.wait_paused("gate-export")
+        (self.host.faults / "device.lost=fail").touch()
+        self.assertIn("fell off the bus", expect_error("DriverFailed", resume.answer).parameters["message"])
+        self.host.call("ResumeVgpu", name="first", device="1")
+        first.step()
+        self.finish(first)
+
     def test_another_one_is_suspended_by_hand(self):
         """Who is about to leave is waited for, whoever told it to."""
         size = ("--size", "150M", "--piece", "15M")

@@ -678,6 +678,14 @@ static void ask(struct residency_look *look, uint64_t now)
                            mover_context(mover, true, on_context, look) == 0;
 }
 
+static void give_up_turn(struct instance *instance)
+{
+        operation_fail(instance->operation, -ENODEV, "DriverFailed",
+                       "'vgpu resume --device' brings it to another one",
+                       "device %u fell off the bus", instance_home(instance)->index);
+        admission_give_up(instance->operation);
+}
+
 /* Who is off it loses nothing, and is told how to come in. An allocation on it would wait for ever. */
 static void give_up(const struct device *device)
 {
@@ -686,6 +694,8 @@ static void give_up(const struct device *device)
         list_for_each(instance, &device->manager->instances, link) {
                 struct residency_instance *mine = &instance->residency;
 
+                if (instance_home(instance) == device && residency_awaits_turn(instance))
+                        give_up_turn(instance);
                 if (instance_home(instance) != device || instance->operation)
                         continue;
                 if (mine->wanted_ns)
