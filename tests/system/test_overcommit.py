@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An overcommitted device: vGPUs that do not fit on it together come in by demand, and lose nothing."""
 import os
+import re
 import select
 import signal
 import time
@@ -211,12 +212,14 @@ class ByHand(Overcommitted):
         self.finish(*guests)
 
     def test_nobody_can_leave(self):
-        """A resume for which there will be no room is refused, and the vGPU is as before."""
+        """A resume for which there will be no room is refused, says who has the memory, and the vGPU is as before."""
         guest = self.guest(self.create("first"), "--on-demand")
         self.host.call("SuspendVgpu", name="first")
         stranger = crowd_out(self.host, "first", "40M")
         refused = expect_error("NoRoom", self.host.call, "ResumeVgpu", name="first", timeout=60)
         self.assertIn("are needed", refused.parameters["message"])
+        outside = re.search(r"outside of all vGPUs have about (\d+) MiB", self.host.vgpu("first")["demand_reason"])
+        self.assertAlmostEqual(int(outside[1]), 256 - 40, delta=40)  # contexts are known roughly
         self.assertEqual(self.host.vgpu("first")["waits"], 1)
         self.assertEqual((self.host.vgpu("first")["state"], self.host.vgpu("first")["demand"]), ("suspended", ""))
         stranger.end_input()

@@ -325,6 +325,9 @@ static uint64_t get_outside(const struct residency_look *look)
 
                 if (instance_home(instance) != look->device)
                         continue;
+                /* It counts as what it will use, of which nothing is there before its turn. */
+                if (residency_awaits_turn(instance) && !instance_is_off(instance))
+                        known -= guests_get_used(instance);
                 list_for_each(guest, &instance->guests, link)
                         if (guest->context == GUEST_CONTEXT_RUNNING)
                                 known += footprint_get(guest, 0, look->device);
