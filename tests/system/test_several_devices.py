@@ -121,7 +121,7 @@ class Making(Case):
         for by in ("part", "device"):
             table = self.host.vgpu("usage", "--by", by).output
             for index in (0, 2):
-                self.assertRegex(table, rf" {index}  \S.* +{self.host.device(index)['uuid']} ")
+                self.assertRegex(table, rf"(?m) {index}  \S.*  {self.host.device(index)['uuid']}$")
         self.end(guest)
 
     def test_the_owner_is_shown_by_name(self):
