@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/host.h"
 
+#include <time.h>
+
 #include <openvgpu/device.h>
 
 #include "cli/say.h"
@@ -84,6 +86,25 @@ static int say_suspended(const struct arguments *arguments, const struct vgpu_in
                            "vGPU %s is suspended: NVML does not know it", record->name);
 }
 
+/*
+ * vgpud answers before NVML's clients see what has changed: it shows them several changes together, at
+ * most a tenth of a second later.
+ */
+#define SHOWN_TRIES   100
+#define SHOWN_WAIT_NS 5000000
+
+static void wait_until_shown(struct vgpu_host *host, uint32_t instance)
+{
+        const struct timespec wait = { .tv_nsec = SHOWN_WAIT_NS };
+
+        for (int i = 0; i < SHOWN_TRIES; i++) {
+                if (vgpu_instance_check(host, instance) == 0 ||
+                    vgpu_host_get_error(host)->kind != VGPU_ERROR_NO_SUCH_VGPU)
+                        return;
+                nanosleep(&wait, NULL);
+        }
+}
+
 int host_find_instance(const struct arguments *arguments, struct vgpu_client *client,
                        struct vgpu_host *host, const char *word, uint32_t *ret_instance,
                        struct vgpu_instance **ret_record)
@@ -96,6 +117,8 @@ int host_find_instance(const struct arguments *arguments, struct vgpu_client *cl
                 if (!is_active && !ret_record)
                         return say_suspended(arguments, record);
                 *ret_instance = is_active ? record->id : 0;
+                if (is_active)
+                        wait_until_shown(host, record->id);
                 if (ret_record)
                         *ret_record = TAKE(record);
                 return 0;
