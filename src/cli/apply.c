@@ -277,7 +277,7 @@ const struct command command_apply = {
         .description =
                 "Creates each declared vGPU that does not exist. A file, or each NAME.conf in a\n"
                 "folder, has one section for each vGPU, with its fb, device, devices, share,\n"
-                "owner, idle-after, idle and class:\n"
+                "owner, idle-after, idle, class and pool-group:\n"
                 "\n"
                 "  [train]\n"
                 "  fb = 40G\n"

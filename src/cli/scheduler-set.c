@@ -114,7 +114,8 @@ static const struct option options[] = {
 
 const struct command command_scheduler_set = {
         .name = "scheduler set",
-        .usage = "--policy POLICY [--device DEVICE] [--timeslice TIME]",
+        .usage = "--policy POLICY [--device DEVICE] [--timeslice TIME | --frequency HZ] "
+                 "[--averaging-factor TURNS] [--no-arr]",
         .summary = "set how the time of a GPU is divided",
         .description =
                 "Sets the policy of a GPU while no program runs in its vGPUs. The policy lasts until\n"

@@ -77,9 +77,10 @@ const struct command command_share = {
         .usage = "NAME PERCENT",
         .summary = "give a vGPU a share of its GPU's time",
         .description =
-                "Gives a vGPU a share of its GPU's time, from 1 to 100, or 'none'. Only root may do\n"
-                "this. The share applies at once, also while programs run, under the policies\n"
-                "best-effort and fixed-share. 'vgpu scheduler show' says what each vGPU received.\n",
+                "Gives a vGPU a share of its GPU's time, from 1 to 100, or 'none'. Only root, the user\n"
+                "of vgpud and its stewards may do this. The share applies at once, also while programs\n"
+                "run, under the policies best-effort and fixed-share. 'vgpu scheduler show' says what\n"
+                "each vGPU received.\n",
         .examples = "sudo vgpu share train 75\n"
                     "sudo vgpu share train none\n",
         .options = options,
