@@ -213,6 +213,20 @@ class Faults(Case):
             ("migrate", "released", False), ("migrate", "left", False), ("migrate", "restored", False),
             ("migrate", "copied", False), ("migrate", "recorded", True), ("migrate", "opened", True)))
 
+    def test_the_manager_is_killed_on_the_way_to_others_with_a_pre_copy(self):
+        for kind, step in (("suspend", "round"), ("suspend", "ahead"), ("resume", "restored"), ("resume", "copied")):
+            with self.subTest(step=f"{kind}.{step}"):
+                self.begin("suspend")
+                if kind == "resume":
+                    self.call("SuspendVgpu", pre_copy=True)
+                self.host.arm(f"{kind}.{step}", "kill")
+                method, parameters = ("SuspendVgpu", {"pre_copy": True}) if kind == "suspend" else STEPS[kind]
+                with contextlib.suppress(Refused, ConnectionError):
+                    self.call(method, **parameters)
+                self.host.wait_manager()
+                self.host.start()
+                self.finish(kind, False)
+
     def fail_at(self, kind, step):
         self.host.arm(f"{kind}.{step}", "fail")
         with self.assertRaises(Refused):
