@@ -47,6 +47,7 @@
 #include "manager/model/spilling.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/read-ahead.h"
 #include "manager/operation/refresh.h"
 #include "manager/operation/write-ahead.h"
 #include "manager/publish/publisher.h"
@@ -311,6 +312,7 @@ static int load(struct manager *manager, struct failure *failure)
         operation_subscribe(manager);
         refresh_subscribe(manager);
         write_ahead_subscribe(manager);
+        read_ahead_subscribe(manager);
         if (r == 0)
                 r = residency_new(&manager->residency, manager);
         if (r == 0)
@@ -528,6 +530,7 @@ struct manager *manager_free(struct manager *manager)
         manager->publisher = publisher_free(manager->publisher);
         manager->stage = virtual_free(manager->stage);
         write_ahead_end(manager);
+        read_ahead_end(manager);
         spilling_close(manager);
         for (size_t i = 0; i < manager->n_devices; i++)
                 device_deinit(&manager->device[i]);

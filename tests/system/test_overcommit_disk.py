@@ -176,10 +176,13 @@ class Ahead(Held):
         def away():
             return [vgpu for vgpu in self.host.call("ListVgpus")["vgpus"] if vgpu["state"] == "suspended"]
         until(lambda: len(away()) == 2 and all(vgpu["spilled_memory"] for vgpu in away()), "both to be on the disk")
+        self.host.kill_manager()
+        self.host.start()
+        until(lambda: self.has_logged("memory was read ahead from the spill"),
+              "one of them to be read ahead: the new vgpud has nothing in the pool")
         for guest in guests.values():
             guest.step()
         self.finish(*guests.values())
-
 
     def test_a_disk_that_failed_is_tried_by_the_next_operation(self):
         """Not each second, and also when it works again."""

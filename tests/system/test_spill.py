@@ -256,6 +256,117 @@ class Ways(Spill):
         self.finish()
 
 
+class ReadAhead(Spill):
+    """What is on the disk alone comes back to the pool before its vGPU does, where the pool has room that nobody needs."""
+
+    def logged(self):
+        return (self.host.root / "log").read_text(errors="replace").count("memory was read ahead from the spill")
+
+    def wait_read(self, n=1):
+        until(lambda: self.logged() >= n, "what is on the disk to be read ahead")
+
+    def make_free(self):
+        """One of four is on the disk alone, one in the pool and one on the device; the pool gets room for two more."""
+        self.add("a", "b", "c", "d")
+        self.suspend("a", "b", "c")
+        self.assertEqual(self.spilled(), {"a"})
+        self.guests.pop("b").kill()
+
+    def test_room_that_nobody_needs(self):
+        self.make_free()
+        self.wait_read()
+        self.assertEqual(self.spilled(), {"a"})  # and it has that still
+        self.assertEqual(self.pool()["used"], SIZE)  # of the other one
+        report, = self.resume("a")
+        self.assertEqual(report["fetch_seconds"], 0)
+        self.guests["a"].step()
+        self.assertEqual(self.spilled(), set())
+        self.finish()
+
+    def test_others_take_the_room(self):
+        """Nothing has to be written for that: it is on the disk already."""
+        self.make_free()
+        self.wait_read()
+        self.suspend("d")
+        self.assertEqual(self.spilled(), {"a"})
+        report, = self.resume("a")
+        self.assertGreater(report["fetch_seconds"], 0)
+        self.guests["a"].step()
+        self.finish()
+
+    def read_while_the_disk_hangs(self):
+        self.arm("spill.reading=pause")
+        self.make_free()
+        self.host.wait_paused("spill.reading")
+
+    def test_others_need_the_room_while_it_is_read(self):
+        self.read_while_the_disk_hangs()
+        client = self.host.client()
+        client.send("SuspendVgpu", name="d")
+        self.host.go_on("spill.reading")
+        client.answer()
+        self.assertEqual(self.spilled(), {"a"})
+        self.assertEqual(self.logged(), 0)
+        self.finish()
+
+    def test_it_comes_back_while_it_is_read(self):
+        self.read_while_the_disk_hangs()
+        client = self.host.client()
+        client.send("ResumeVgpu", name="a")
+        until(lambda: self.host.vgpu("a")["state"] == "resuming", "it to wait")
+        self.host.go_on("spill.reading")
+        self.assertEqual(client.answer()["fetch_seconds"], 0)
+        self.assertEqual(self.logged(), 1)
+        self.guests["a"].step()
+        self.finish()
+
+    def test_it_ends_while_it_is_read(self):
+        self.read_while_the_disk_hangs()
+        self.guests.pop("a").kill()
+        until(lambda: self.pool()["spilled"] == 0, "its file to be given back")
+        self.host.go_on("spill.reading")
+        self.host.call("RemoveVgpu", name="a")
+        self.suspend("d")
+        self.assertEqual(self.spilled(), set())
+        self.finish()
+
+    def test_vgpud_ends_while_it_is_read(self):
+        """It does not wait for the disk that hangs longer than for one that answers, and the next one reads again."""
+        self.read_while_the_disk_hangs()
+        self.host.go_on("spill.reading")
+        self.host.stop_manager()
+        self.restart()
+        self.wait_read()
+        self.finish()
+
+    def test_vgpud_is_killed_while_it_reads(self):
+        self.arm("spill.read=kill")
+        self.make_free()
+        self.host.wait_killed()
+        self.restart()
+        self.assertEqual(self.spilled(), {"a"})
+        self.wait_read()  # by this one
+        self.finish()
+
+    def test_the_disk_fails(self):
+        """Once is enough to say so; whoever needs the memory tries again."""
+        self.arm("image.read=fail", "1+")
+        self.make_free()
+
+        def failures():
+            return (self.host.root / "log").read_text(errors="replace").count("memory cannot be read ahead")
+        until(failures, "the failure")
+        self.resume("c")
+        self.suspend("c")
+        message = expect_error("Failed", self.resume, "a").parameters["message"]
+        self.assertIn("cannot be read from the spill", message)
+        (self.host.faults / "image.read=fail").unlink()
+        self.assertEqual(failures(), 1)
+        report, = self.resume("a")
+        self.assertGreater(report["fetch_seconds"], 0)
+        self.finish()
+
+
 class Deaths(Spill):
     def wait_settled(self):
         until(lambda: all(vgpu["state"] in ("running", "suspended") for vgpu in self.host.call("ListVgpus")["vgpus"]),

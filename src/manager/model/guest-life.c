@@ -19,6 +19,7 @@
 #include "manager/model/launch.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/reading.h"
 #include "manager/model/recovery.h"
 #include "manager/model/session.h"
 #include "manager/model/spilled.h"
@@ -123,6 +124,7 @@ struct guest *guest_unload(struct guest *guest)
         sd_event_source_disable_unref(guest->pid_source);
         clean_copy_forget(guest);
         spilling_leave(guest);
+        reading_leave(guest);
         spilled_forget(guest);
         keep_once_forget(guest);
         guest_forget_memory(guest);

@@ -81,6 +81,8 @@ struct manager {
         char spill_failure[80]; /* why nothing more is promised on that disk; "": it works */
         void (*after_spill)(struct manager *manager); /* or NULL: something has gone to the spill */
         sd_event_source *write_ahead; /* when to look what may go there: operation/write-ahead.h */
+        sd_event_source *read_ahead;  /* when to look what may come back: operation/read-ahead.h */
+        struct reading *reading;      /* it does: reading.h; NULL: nothing */
         struct list room_makers;      /* operations that wait for that: operation/make-room.h */
         int hash_key;                 /* clean-copy.h */
         struct publisher *publisher;

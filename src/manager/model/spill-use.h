@@ -16,6 +16,9 @@ struct spilled {
         uint64_t begin; /* where in the vGPU's reserve (reserve.h); 0: the file has nothing else */
         uint64_t bytes;
         uint64_t generation; /* of the reservation that it was copied from */
+        struct pool_reservation
+                *ahead;     /* spare, with the same in it; NULL: the file has it alone */
+        bool is_unreadable; /* reading it ahead has failed */
 };
 
 #define SPILLED_SLAB 0u /* of the extent in the store */

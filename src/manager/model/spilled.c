@@ -35,8 +35,58 @@ void spilled_forget(struct guest *guest)
 {
         if (!guest->spilled)
                 return;
+        pool_release(guest->instance->manager->pool, guest->spilled->ahead);
         fd_close(guest->spilled->fd);
         free(TAKE(guest->spilled));
+}
+
+/* The pool has taken the room for something that is needed. */
+static void on_given_up(void *userdata)
+{
+        struct guest *guest = userdata;
+
+        guest->spilled->ahead = NULL;
+}
+
+int spilled_keep(struct guest *guest, struct pool_reservation *reservation)
+{
+        int r = pool_spare(guest->instance->manager->pool, reservation, guest->instance->owner,
+                           on_given_up, guest);
+
+        if (r == 0)
+                guest->spilled->ahead = reservation;
+        return r;
+}
+
+int spilled_take(struct guest *guest, struct pool_reservation **ret_reservation)
+{
+        int r = 0;
+
+        if (guest->spilled->ahead)
+                r = pool_need(guest->instance->manager->pool, guest->spilled->ahead);
+        *ret_reservation = r == 0 ? TAKE(guest->spilled->ahead) : NULL;
+        return r;
+}
+
+int spilled_begin_read(struct guest *guest, const struct pool_reservation *reservation,
+                       struct spill_copy **ret_copy, spill_done_fn done, void *userdata)
+{
+        struct manager *manager = guest->instance->manager;
+        CLEANUP(freep) struct spill_extent *places = NULL;
+        struct spill_order order = { .is_read = true,
+                                     .fd = guest->spilled->fd,
+                                     .begin = guest->spilled->begin };
+        const struct pool_extent *extents = pool_get_extents(reservation, &order.n_extents);
+
+        places = calloc(order.n_extents, sizeof(*places));
+        if (!places)
+                return -ENOMEM;
+        for (size_t i = 0; i < order.n_extents; i++)
+                places[i] = (struct spill_extent){ pool_get_slab(manager->pool, extents[i].slab),
+                                                   extents[i].offset, extents[i].length };
+        order.extents = places;
+        spilled_make_mark(guest, guest->spilled->generation, &order.mark);
+        return spill_begin(manager->spill, ret_copy, &order, done, userdata);
 }
 
 void spilled_drop(struct guest *guest)
@@ -57,7 +107,9 @@ static int make(struct guest *guest, int fd, uint64_t begin, uint64_t bytes, uin
                 fd_close(fd);
                 return -ENOMEM;
         }
-        *guest->spilled = (struct spilled){ fd, begin, bytes, generation };
+        *guest->spilled = (struct spilled){
+                .fd = fd, .begin = begin, .bytes = bytes, .generation = generation
+        };
         return 0;
 }
 
@@ -90,7 +142,9 @@ int spilled_set(struct guest *guest, int fd, uint64_t begin)
                 spilled_drop(guest);
                 return r;
         }
-        guest->reservation = pool_release(manager->pool, guest->reservation);
+        if (spilled_keep(guest, guest->reservation) < 0)
+                pool_release(manager->pool, guest->reservation);
+        guest->reservation = NULL;
         recovery_sync_slabs(manager);
         return 0;
 }

@@ -14,6 +14,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/reading.h"
 #include "manager/model/reserve.h"
 #include "manager/model/spilled.h"
 #include "manager/model/spilling-internal.h"
@@ -47,6 +48,7 @@ void spilling_close(struct manager *manager)
         if (!manager->spill)
                 return;
         manager->spill = spill_free(manager->spill);
+        reading_close(manager);
         list_for_each_safe(spilling, after, &manager->spillings, link)
                 free_spilling(spilling);
 }

@@ -11,6 +11,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/policy.h"
+#include "manager/model/reading.h"
 #include "manager/model/recovery.h"
 #include "manager/model/spill-use.h"
 #include "manager/model/spilled.h"
@@ -79,78 +80,97 @@ static void on_read(const struct spill_result *result, void *userdata)
         end(guest);
 }
 
-static int begin_copy(struct guest *guest)
-{
-        struct manager *manager = guest->instance->manager;
-        CLEANUP(freep) struct spill_extent *places = NULL;
-        struct spill_order order = { .is_read = true,
-                                     .fd = guest->spilled->fd,
-                                     .begin = guest->spilled->begin };
-        const struct pool_extent *extents = pool_get_extents(guest->fetched, &order.n_extents);
-        struct spill_copy *copy;
-
-        places = calloc(order.n_extents, sizeof(*places));
-        if (!places)
-                return -ENOMEM;
-        for (size_t i = 0; i < order.n_extents; i++)
-                places[i] = (struct spill_extent){ pool_get_slab(manager->pool, extents[i].slab),
-                                                   extents[i].offset, extents[i].length };
-        order.extents = places;
-        spilled_make_mark(guest, guest->spilled->generation, &order.mark);
-        return spill_begin(manager->spill, &copy, &order, on_read, guest);
-}
-
 /* Zeroed and pinned first: zeroing what was read already would lose it. */
 static void on_prepared(struct pool_reservation *reservation, int error, void *userdata)
 {
         struct guest *guest = userdata;
 
+        struct spill_copy *copy;
+
         (void)reservation;
         if (error == 0)
-                error = begin_copy(guest);
+                error = spilled_begin_read(guest, guest->fetched, &copy, on_read, guest);
         if (error < 0)
                 fail(guest, error);
 }
 
+/* What was read ahead. */
+static void on_pinned(struct pool_reservation *reservation, int error, void *userdata)
+{
+        const struct spill_result result = { 0 };
+
+        (void)reservation;
+        if (error < 0)
+                fail(userdata, error);
+        else
+                on_read(&result, userdata);
+}
+
 static void fetch(struct guest *guest)
 {
-        struct operation *operation = guest->instance->operation;
+        uint32_t device = guest->instance->operation->target.device[0]->index;
+        pool_prepared_fn then = guest->fetched ? on_pinned : on_prepared;
         struct pool *pool = guest->instance->manager->pool;
         char owner[POOL_OWNER_MAX];
         bool is_ready = false;
-        int r;
+        int r = 0;
 
-        operation_begin_part(operation);
+        operation_begin_part(guest->instance->operation);
         policy_name_owner(guest->instance, owner);
-        r = pool_reserve_in(pool, &guest->fetched, owner, guest->instance->uuid,
-                            operation->target.device[0]->index, guest->spilled->bytes);
+        if (!guest->fetched)
+                r = pool_reserve_in(pool, &guest->fetched, owner, guest->instance->uuid, device,
+                                    guest->spilled->bytes);
         if (r == 0)
-                r = pool_prepare(pool, guest->fetched, operation->target.device[0]->index,
-                                 on_prepared, guest, &is_ready);
+                r = pool_prepare(pool, guest->fetched, device, then, guest, &is_ready);
         if (r < 0)
                 fail(guest, r);
         else if (is_ready)
-                on_prepared(guest->fetched, 0, guest);
+                then(guest->fetched, 0, guest);
 }
 
+/* What was read ahead is taken first: none of it shall go for the rest. */
 static void fetch_all(struct operation *operation)
 {
         struct guest *guest;
 
         operation_for_each_guest(guest, operation)
                 if (guest->spilled)
+                        (void)spilled_take(guest, &guest->fetched);
+        operation_for_each_guest(guest, operation)
+                if (guest->spilled)
                         fetch(guest);
+}
+
+static void get_room(struct operation *operation)
+{
+        struct guest *guest;
+        uint64_t bytes = 0;
+
+        operation_for_each_guest(guest, operation)
+                bytes += guest->spilled ? guest->spilled->bytes : 0;
+        if (bytes > 0)
+                make_room(operation, bytes, fetch_all);
 }
 
 void fetching_run(struct operation *operation)
 {
         struct guest *guest;
-        uint64_t bytes = 0;
 
-        operation_for_each_guest(guest, operation) {
+        operation_for_each_guest(guest, operation)
                 spilling_leave(guest);
-                bytes += guest->spilled ? guest->spilled->bytes : 0;
+        if (!reading_is_of(operation->instance)) {
+                get_room(operation);
+                return;
         }
-        if (bytes > 0)
-                make_room(operation, bytes, fetch_all);
+        operation->awaits_reading = true;
+        operation_begin_part(operation);
+}
+
+void fetching_go_on(struct operation *operation)
+{
+        if (!operation->awaits_reading)
+                return;
+        operation->awaits_reading = false;
+        get_room(operation);
+        operation_end_part(operation);
 }

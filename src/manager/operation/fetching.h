@@ -8,4 +8,7 @@ struct operation;
 
 void fetching_run(struct operation *operation);
 
+/* fetching_go_on() - if it has waited for what is read ahead (model/reading.h): that has ended. */
+void fetching_go_on(struct operation *operation);
+
 #endif

@@ -15,6 +15,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/policy.h"
+#include "manager/model/reading.h"
 #include "manager/model/reserve.h"
 #include "manager/model/spill-use.h"
 #include "manager/model/spilling.h"
@@ -298,7 +299,7 @@ static bool try_to_spill(struct operation *operation, uint64_t missing, bool is_
         CLEANUP(search_deinit) struct search search = { 0 };
         int r;
 
-        if (!spilling_is_idle(manager))
+        if (reading_give_up(manager) || !spilling_is_idle(manager))
                 return true;
         r = look(&search, operation, is_own);
         *ret_why = explain(manager, &search);
@@ -357,6 +358,11 @@ static void try_all(struct manager *manager)
                 list_remove(link);
                 list_append(&manager->room_makers, link);
         }
+}
+
+void make_room_again(struct manager *manager)
+{
+        try_all(manager);
 }
 
 /* A disk that fails does so for all of them. One that is full may have room for a smaller vGPU. */

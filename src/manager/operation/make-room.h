@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct instance;
+struct manager;
 struct operation;
 
 /*
@@ -24,6 +25,9 @@ void make_room(struct operation *operation, uint64_t bytes,
 /* make_room_can_go() - can what @instance has in the pool go to the spill? make_room_send() - all of it does. */
 bool make_room_can_go(const struct instance *instance);
 int make_room_send(struct instance *instance);
+
+/* make_room_again() - there may be more of it than before: those that wait look. */
+void make_room_again(struct manager *manager);
 
 /* make_room_fail() - the step has failed, as the pool has no room for @bytes; @why: or NULL. */
 void make_room_fail(struct operation *operation, uint64_t bytes, const char *why);

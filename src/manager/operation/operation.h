@@ -158,6 +158,8 @@ struct operation {
                 uint64_t deadline_ns; /* CLOCK_MONOTONIC */
         } making;
 
+        bool awaits_reading; /* what is read ahead for it already: fetching.c */
+
         struct room_promise staging[GATE_DEVICES_MAX]; /* what it may take of the target, by part */
         struct {
                 struct list link; /* in a device's admissions, while it waits for its promises */

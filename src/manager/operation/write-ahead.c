@@ -8,6 +8,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
 #include "manager/model/policy.h"
+#include "manager/model/reading.h"
 #include "manager/model/reserve.h"
 #include "manager/model/spilling.h"
 #include "manager/operation/make-room.h"
@@ -74,6 +75,10 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 
         (void)source, (void)usec;
         manager->write_ahead = sd_event_source_disable_unref(manager->write_ahead);
+        if (reading_is_busy(manager)) {
+                look_later(manager); /* it is not tight any more when that has ended */
+                return 0;
+        }
         if (!spilling_is_idle(manager) || !is_tight(manager))
                 return 0;
         coldest = find_coldest(manager, clock_now(CLOCK_MONOTONIC));
