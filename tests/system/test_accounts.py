@@ -181,11 +181,11 @@ def leave_unread(path, user, vgpu, n, answer):
     answer.recv()
 
 
-def connect_soon(path):
+def connect_soon(path, kind=Packets):
     """When those that connected before have been looked at."""
     def attempt():
         with contextlib.suppress(BlockingIOError):
-            return Packets(path)
+            return kind(path)
 
     return until(attempt, "a connection")
 
@@ -518,16 +518,46 @@ class Doors(unittest.TestCase):
                 one.close()
 
 
+def connect_and_hang_up(path, user, n, answer):
+    """Has @n connections, which all end at once when it is told so."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2 * n, 2 * n))
+    be(user)
+    kept = [connect_soon(path, Control) for _ in range(n)]
+    answer.send(len(kept))
+    answer.recv()
+    os._exit(0)  # the kernel closes them
+
+
+@unittest.skipIf(os.getuid() != 0, "needs root to be somebody else")
+@unittest.skipIf(daemons.BUILD, "a sanitizer takes time of its own")
+class Crowd(unittest.TestCase):
+    CLIENTS, SECONDS = 5000, 1
+    run_as = Accounts.run_as
+
+    def used_seconds(self):
+        fields = pathlib.Path(f"/proc/{self.host.manager.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.host.manager.pid}/fd"))
+
+    @unittest.skipIf(resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 4 * CLIENTS, "needs more descriptors")
+    def test_a_crowd_that_hangs_up_at_once_does_not_hold_up_others(self):
+        self.host = self.enterContext(Host(fake=True)).start()
+        os.chmod(self.host.root, 0o755)
+        before = self.descriptors()
+        pipe = self.run_as(connect_and_hang_up, self.host.run / "control.sock", GREEDY, self.CLIENTS)
+        self.assertEqual(pipe.recv(), self.CLIENTS)
+        until(lambda: self.descriptors() > before + self.CLIENTS / 2, "vgpud to have them")
+        used = self.used_seconds()
+        pipe.send("end")
+        until(lambda: self.descriptors() <= before, "vgpud to let them go")
+        self.assertLess(self.used_seconds() - used, self.SECONDS)
+
+
 @unittest.skipIf(daemons.BUILD, "a sanitizer keeps what was freed")
 class Memory(unittest.TestCase):
     CLIENTS, BYTES = 300, 32000
-
-    @staticmethod
-    def connect(host):
-        def attempt():
-            with contextlib.suppress(BlockingIOError):
-                return Control(host.run / "control.sock")
-        return until(attempt, "a connection")
 
     def test_what_a_crowd_of_clients_took_is_given_back(self):
         with Host(options=["--log-level", "warning"]) as host:
@@ -537,7 +567,7 @@ class Memory(unittest.TestCase):
                 return int(pathlib.Path(f"/proc/{host.manager.pid}/statm").read_text().split()[1]) * resource.getpagesize()
             before = resident()
             kept = self.CLIENTS * self.BYTES
-            clients = [self.connect(host) for _ in range(self.CLIENTS)]
+            clients = [connect_soon(host.run / "control.sock", Control) for _ in range(self.CLIENTS)]
             for client in clients:
                 client.send_bytes(b" " * self.BYTES)  # a call that does not end
             until(lambda: resident() > before + kept / 2, "vgpud to have what they sent")

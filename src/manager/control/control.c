@@ -31,10 +31,18 @@ static const struct account_cost call_cost = { { [ACCOUNT_REQUESTS] = 1 } };
 
 #define LOG_INTERVAL_NS 1000000000u
 
+/*
+ * Clients have an epoll of their own: sd-event asks at each turn for all that is ready, to serve one of it. That would
+ * cost n x n when a crowd of n hangs up at once.
+ */
+#define EVENTS_A_TURN 64
+
 struct control {
         struct manager *manager;
         const struct control_service *service;
         struct listener listener;
+        int epoll; /* of clients that do not wait for their turn */
+        sd_event_source *source;
         struct list clients;
         struct crowd crowd;      /* of them */
         uint64_t turned_away_ns; /* when that was logged */
@@ -47,9 +55,10 @@ struct control_client {
         struct ucred peer;
         bool sees_all, moves_all; /* struct control_pending */
         struct account_charge charge;
-        struct fair_entry entry; /* while it waits, its source is off */
+        struct fair_entry entry; /* while it waits, it is not watched */
         uint32_t events;         /* that it waits to handle */
-        sd_event_source *source;
+        uint32_t watched;        /* what it is watched for */
+        bool is_watched;
         struct control_buffer in;
         char *out;
         size_t out_size, out_sent;
@@ -60,6 +69,28 @@ struct control_client {
         struct control_pending *pending;
 };
 
+static void unwatch(struct control_client *client)
+{
+        if (client->is_watched)
+                (void)epoll_ctl(client->control->epoll, EPOLL_CTL_DEL, client->fd, NULL);
+        client->is_watched = false;
+}
+
+/* Errors: -ENOMEM, -ENOSPC. */
+static int watch(struct control_client *client, uint32_t events)
+{
+        struct epoll_event event = { .events = events, .data.ptr = client };
+        int how = client->is_watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+
+        if (client->is_watched && client->watched == events)
+                return 0;
+        if (epoll_ctl(client->control->epoll, how, client->fd, &event) < 0)
+                return -errno;
+        client->is_watched = true;
+        client->watched = events;
+        return 0;
+}
+
 static struct control_client *client_free(struct control_client *client)
 {
         struct crowd *crowd = &client->control->crowd;
@@ -69,7 +100,7 @@ static struct control_client *client_free(struct control_client *client)
                 client->pending->client = NULL;
         list_remove(&client->link);
         fair_deinit(&client->entry);
-        sd_event_source_disable_unref(client->source);
+        unwatch(client);
         control_buffer_deinit(&client->in);
         account_give(&client->charge, ACCOUNT_BYTES, client->charge.cost.of[ACCOUNT_BYTES]);
         unread_hang_up(client->control->manager->unread, &client->unread, &client->charge,
@@ -122,9 +153,12 @@ static void update_events(struct control_client *client)
         unread_settle(&client->unread, &client->charge, client->fd);
         if (client->out_sent < client->out_size)
                 events |= EPOLLOUT;
-        sd_event_source_set_io_events(client->source, events);
-        sd_event_source_set_enabled(client->source,
-                                    fair_is_waiting(&client->entry) ? SD_EVENT_OFF : SD_EVENT_ON);
+        if (fair_is_waiting(&client->entry)) {
+                unwatch(client);
+        } else if (watch(client, events) < 0) {
+                client->is_gone = true; /* nothing would be heard of it any more */
+                fair_wait(&client->entry);
+        }
 }
 
 /* Sending. Negative: the client is gone. */
@@ -418,14 +452,20 @@ static void on_turn(void *userdata)
                 update_events(client);
 }
 
-static int on_client(sd_event_source *source, int fd, uint32_t events, void *userdata)
+/* None is freed here: that is for its turn. */
+static int on_clients(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
-        struct control_client *client = userdata;
+        struct epoll_event ready[EVENTS_A_TURN];
+        int n = epoll_wait(fd, ready, EVENTS_A_TURN, 0);
 
-        (void)source, (void)fd;
-        client->events = events;
-        fair_wait(&client->entry);
-        update_events(client);
+        (void)source, (void)events, (void)userdata;
+        for (int i = 0; i < n; i++) {
+                struct control_client *client = ready[i].data.ptr;
+
+                client->events = ready[i].events;
+                fair_wait(&client->entry);
+                update_events(client);
+        }
         return 0;
 }
 
@@ -489,11 +529,25 @@ static int on_connection(int fd, const struct ucred *peer, void *userdata)
         crowd_come(&control->crowd);
         r = fair_init(&client->entry, control->manager->fair_queue, peer->uid, on_turn, client);
         if (r == 0)
-                r = sd_event_add_io(control->manager->event, &client->source, fd, EPOLLIN,
-                                    on_client, client);
+                r = watch(client, EPOLLIN);
         if (r < 0)
                 client_free(client);
         return r;
+}
+
+static int watch_clients(struct control *control)
+{
+        control->epoll = epoll_create1(EPOLL_CLOEXEC);
+        if (control->epoll < 0)
+                return -errno;
+        return sd_event_add_io(control->manager->event, &control->source, control->epoll, EPOLLIN,
+                               on_clients, control);
+}
+
+static void end_watching(struct control *control)
+{
+        control->source = sd_event_source_disable_unref(control->source);
+        control->epoll = fd_close(control->epoll);
 }
 
 int control_new(struct control **ret_control, struct manager *manager,
@@ -507,9 +561,12 @@ int control_new(struct control **ret_control, struct manager *manager,
         control->manager = manager;
         control->service = service;
         list_init(&control->clients);
-        r = listener_init(&control->listener, manager, PATHS_CONTROL_SOCKET, SOCK_STREAM,
-                          on_connection, control);
+        r = watch_clients(control);
+        if (r == 0)
+                r = listener_init(&control->listener, manager, PATHS_CONTROL_SOCKET, SOCK_STREAM,
+                                  on_connection, control);
         if (r < 0) {
+                end_watching(control);
                 free(control);
                 return r;
         }
@@ -531,6 +588,7 @@ struct control *control_free(struct control *control)
         list_for_each_safe(client, after, &control->clients, link)
                 client_free(client);
         listener_deinit(&control->listener);
+        end_watching(control);
         free(control);
         return NULL;
 }
