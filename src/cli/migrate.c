@@ -72,6 +72,9 @@ const struct command command_migrate = {
                 "many, in the order of its own; they may be some of those that it is on.\n"
                 "Several vGPUs move at the same time; if one fails, the others still move.\n"
                 "\n"
+                "GPUs that cannot reach each other's memory copy through host memory. There, 'vgpu\n"
+                "suspend --pre-copy' and then 'vgpu resume --device' may stop the programs for less.\n"
+                "\n"
                 "An interrupt (Ctrl-C) ends the waiting, not the operation.\n",
         .examples = "vgpu create infer --fb 20G --device 0\n"
                     "vgpu migrate train infer --device 1\n"
