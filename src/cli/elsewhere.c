@@ -115,6 +115,20 @@ static bool does_answer(const struct candidate *candidate)
         return vgpu_manager_lookup(client, &manager) == 0;
 }
 
+/* Who has chosen a directory means the vGPUs there: those of another vgpud may have the same names. */
+static void write_hint(char *hint, size_t room, const struct candidate *candidate)
+{
+        const char *whose = candidate->uid == geteuid() ? "your" : "root's";
+
+        if (paths_run_is_given())
+                snprintf(hint, room,
+                         "start vgpud there (%s other vgpud, with other vGPUs, is in %s)", whose,
+                         candidate->directory);
+        else
+                snprintf(hint, room, "%s vgpud answers in %s: set OPENVGPU_RUN=%s", whose,
+                         candidate->directory, candidate->directory);
+}
+
 bool elsewhere_hint(char *hint, size_t room)
 {
         struct candidate candidates[CANDIDATES_MAX];
@@ -125,9 +139,7 @@ bool elsewhere_hint(char *hint, size_t room)
         for (size_t i = 0; i < n && clock_now(CLOCK_MONOTONIC) < until_ns; i++) {
                 if (!does_answer(&candidates[i]))
                         continue;
-                snprintf(hint, room, "%s vgpud answers in %s: set OPENVGPU_RUN=%s",
-                         candidates[i].uid == geteuid() ? "your" : "root's",
-                         candidates[i].directory, candidates[i].directory);
+                write_hint(hint, room, &candidates[i]);
                 return true;
         }
         return false;

@@ -176,7 +176,7 @@ class Elsewhere(case.Case):
 
     def test_a_manager_that_runs_elsewhere_is_named(self):
         self.assertRegex(self.ask(), r"(?m)^vgpu: ls: no vgpud answers at /nonexistent/control.sock\n"
-                                     r"hint: your vgpud answers in (\S+): set OPENVGPU_RUN=\1$")
+                                     r"hint: start vgpud there \(your other vgpud, with other vGPUs, is in \S+\)$")
 
     @unittest.skipIf(os.geteuid() != 0, "needs root to mount")
     def test_none_is_looked_for_without_proc(self):
@@ -211,7 +211,14 @@ class Elsewhere(case.Case):
 
     @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
     def test_another_user_is_told_whose_it_is(self):
-        self.assertRegex(self.ask("nobody"), "hint: (your|root's) vgpud answers in ")
+        self.assertRegex(self.ask("nobody"), r"hint: start vgpud there \((your|root's) other vgpud, ")
+
+    @unittest.skipIf(os.path.exists("/run/openvgpu/control.sock"), "a vgpud runs on this machine")
+    def test_who_has_chosen_none_is_told_how(self):
+        environment = {**self.host.environment(), "XDG_RUNTIME_DIR": "/nonexistent"}
+        del environment["OPENVGPU_RUN"]
+        errors = self.host.vgpu("ls", code=NO_MANAGER, environment=environment).errors
+        self.assertRegex(errors, r"hint: your vgpud answers in (\S+): set OPENVGPU_RUN=\1$")
 
 
 class Shares(case.Case):
