@@ -9,13 +9,14 @@ import time
 import unittest
 
 from harness import MIB, Host, expect_error
-from scene import FINAL, STEPS, kill_all
+from scene import FINAL, STEPS, UNDOABLE, kill_all
 from wait import until
 from wire import Refused
 
 # Its steps, with what it passes only when it copies ahead.
 LEAVING = ["reserved", "round", "ahead"] + STEPS["suspend"][1:]
 POINTS = [("suspend", step) for step in LEAVING] + [("resume", step) for step in STEPS["resume"]]
+UNDONE = [(kind, step) for kind in ("suspend", "resume") for step in UNDOABLE[kind]]
 # After the last copy while it runs, and before its gate closes.
 LAST = "suspend.ahead"
 
@@ -138,7 +139,7 @@ class SmallPool(Case):
         self.finish()
 
 
-class Deaths(Case):
+class Faults(Case):
     """At each step of both: the vGPU is where it was or where it goes, and can go on from there."""
 
     def setUp(self):
@@ -187,6 +188,8 @@ class Deaths(Case):
         self.check()
         self.target = 1 - self.target
 
+
+class Deaths(Faults):
     def kill_manager_at(self, kind, step):
         self.begin(kind)
         self.arm(f"{kind}.{step}", "kill")
@@ -201,6 +204,35 @@ class Deaths(Case):
     def test_vgpud_is_killed_in_the_resume(self):
         self.check_each(self.kill_manager_at, [point for point in POINTS if point[0] == "resume"])
 
+    def kill_manager_undoing(self, kind, step):
+        self.begin(kind)
+        self.arm(f"{kind}.{UNDOABLE[kind][-1]}", "fail")
+        self.arm(f"{kind}.undo-{step}", "kill")
+        with contextlib.suppress(ConnectionError, OSError, Refused):
+            self.run_it(kind)
+        self.host.wait_killed()
+        self.host.start()
+
+    def test_vgpud_is_killed_while_it_undoes(self):
+        self.check_each(self.kill_manager_undoing, UNDONE)
+
+    def kill_the_next_manager(self, kind, step):
+        """It dies after the last step that is undone, and the next one while it undoes that one's."""
+        self.begin(kind)
+        self.arm(f"{kind}.{UNDOABLE[kind][-1]}", "kill")
+        with contextlib.suppress(ConnectionError, OSError):
+            self.run_it(kind)
+        self.host.wait_killed()
+        self.arm(f"{kind}.undo-{step}", "kill")
+        self.host.start_only()
+        self.host.wait_killed()
+        self.host.start()
+
+    def test_vgpud_is_killed_again(self):
+        self.check_each(self.kill_the_next_manager, UNDONE)
+
+
+class Failures(Faults):
     def fail_at(self, kind, step):
         self.begin(kind)
         self.arm(f"{kind}.{step}", "fail")
