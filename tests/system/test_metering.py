@@ -144,6 +144,16 @@ class Metering(case.Case):
 
     # Deaths.
 
+    def test_a_device_without_vgpus_is_idle(self):
+        """The last vGPU goes at once after its program: nothing else is sampled that would say so."""
+        def use():
+            return [device["gpu"] for device in self.host.vgpu("top", "--once", "--json").json["devices"]]
+        self.host.create("train", "64M")
+        self.busy()
+        until(lambda: use()[0] > 20, "the device to be busy", context=self.host.log)
+        self.host.vgpu("rm", "train", "--force", "--yes")
+        until(lambda: use() == [0, 0], "the device to be idle", context=self.host.log)
+
     def test_a_killed_process_leaves_its_account(self):
         guest = self.busy(self.host.create("train"))
         self.wait_gpu_seconds("train", guest.pid, 0.1)

@@ -132,6 +132,12 @@ static size_t sample_instance(struct instance *instance, uint64_t now_ns, uint64
         return n;
 }
 
+static void clear_devices(struct manager *manager)
+{
+        for (size_t i = 0; i < manager->n_devices; i++)
+                clear_percent(manager->device[i].meter.percent);
+}
+
 /* All of a vGPU at once, while it is in the cache. Returns how many processes are metered. */
 static size_t sample(struct meter *meter)
 {
@@ -145,8 +151,7 @@ static size_t sample(struct meter *meter)
         meter_read_wall(meter, now_ns);
         at_us = wall_stamp(&meter->stamps, &meter->wall) * 1000;
         period_ns = now_ns - meter->sampled_ns;
-        for (size_t i = 0; i < manager->n_devices; i++)
-                clear_percent(manager->device[i].meter.percent);
+        clear_devices(manager);
         list_for_each(instance, &manager->instances, link) {
                 meter_settle(meter, instance, now_ns);
                 n += sample_instance(instance, now_ns, period_ns);
@@ -186,8 +191,10 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         size_t n;
 
         (void)source, (void)usec;
-        if (list_is_empty(&meter->manager->instances))
-                return 0; /* the next vGPU starts it again */
+        if (list_is_empty(&meter->manager->instances)) {
+                clear_devices(meter->manager); /* of what has just gone */
+                return 0;                      /* the next vGPU starts it again */
+        }
         pace_begin(&meter->pace);
         n = sample(meter);
         if (meter->sampled_ns - meter->written_ns >= get_write_interval(meter, n))
