@@ -25,6 +25,10 @@ static int run_env(const struct arguments *arguments, struct vgpu_client *client
 
         if (vgpu_manager_lookup(client, &manager) < 0)
                 return say_error(arguments, client);
+        if (!library_path_has_nvml(manager->nvml_path))
+                return say_failure(arguments, EXIT_CODE_FAILED, "NoLibrary", LIBRARY_PATH_NVML_HINT,
+                                   "there is no NVML library of OpenVGPU in %s",
+                                   manager->nvml_path);
         if (!library_path_make(library_path, manager->nvml_path))
                 return say_failure(arguments, EXIT_CODE_FAILED, "Failed", "",
                                    "LD_LIBRARY_PATH is too long");

@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "base/paths.h"
 
 bool library_path_make(char *value, const char *directory)
 {
@@ -18,4 +21,12 @@ bool library_path_make(char *value, const char *directory)
         else
                 n = snprintf(value, LIBRARY_PATH_MAX, "%s:%s", directory, old);
         return n < LIBRARY_PATH_MAX;
+}
+
+bool library_path_has_nvml(const char *directory)
+{
+        char library[PATHS_MAX];
+
+        return paths_join(library, directory, "libnvidia-ml.so.1") == 0 &&
+               access(library, R_OK) == 0;
 }

@@ -14,4 +14,9 @@
  */
 bool library_path_make(char *value, const char *directory);
 
+/* library_path_has_nvml() - is our NVML library in @directory? It is a package of its own. */
+bool library_path_has_nvml(const char *directory);
+
+#define LIBRARY_PATH_NVML_HINT "install the package openvgpu-nvml, or all that 'meson install' has"
+
 #endif

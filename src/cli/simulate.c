@@ -163,7 +163,8 @@ static int simulate(const struct arguments *arguments, const char *scenario, cha
                                    problem[0] ? problem : strerrordesc_np(-r));
         r = set_environment(manager);
         if (r < 0)
-                return say_failure(arguments, EXIT_CODE_FAILED, "Failed", "",
+                return say_failure(arguments, EXIT_CODE_FAILED, "Failed",
+                                   r == -ELIBACC ? LIBRARY_PATH_NVML_HINT : "",
                                    "the simulated host does not answer: %s", strerrordesc_np(-r));
         code = run_program(words, &error);
         if (error == 0)

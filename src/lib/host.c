@@ -268,7 +268,8 @@ static int find(struct vgpu_host *host)
         why = dlerror();
         return error_set(
                 &host->error, VGPU_ERROR_NO_LIBRARY,
-                "start vgpud, or install NVIDIA's driver, or set OPENVGPU_NVML to its " SONAME,
+                "start vgpud, whose library is in the package openvgpu-nvml, or install NVIDIA's "
+                "driver, or set OPENVGPU_NVML to its " SONAME,
                 "there is no NVML library: %s", why);
 }
 

@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The commands that ask NVML, over our own library and a real vgpud."""
+import contextlib
 import json
 import os
+import pathlib
 import re
+import shutil
+import tempfile
 import unittest
+import unittest.mock
 
 import case
 import stage
@@ -21,6 +26,21 @@ def wait_shown(host, at_least):
         shown = host.vgpu("show", "train", "--json", code=None)
         return shown.code == 0 and shown.json["frame_buffer_used"] >= at_least
     until(look, "NVML to know what train holds")
+
+
+class WithoutLibrary(unittest.TestCase):
+    """The NVML library is a package of its own."""
+
+    def test_who_needs_it_says_what_is_missing(self):
+        directory = tempfile.mkdtemp(prefix="vg-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, directory)
+        root = pathlib.Path(directory) / "root"
+        shutil.copytree(stage.ROOT, root, symlinks=True, ignore=shutil.ignore_patterns("nvml", "man", "include"))
+        with unittest.mock.patch.multiple(stage, VGPUD=root / "bin" / "vgpud", VGPU=root / "bin" / "vgpu"), \
+                contextlib.closing(Host()) as host:
+            host.start()
+            for command in (("env",), ("simulate", "plain", "--", "true")):
+                self.assertIn("install the package openvgpu-nvml", host.vgpu(*command, code=1).errors)
 
 
 class OneKind(case.Case):
