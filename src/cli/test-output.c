@@ -178,7 +178,7 @@ static void test_what_came_back_or_moved_is_one_line(void **state)
                    "(52.1 GB/s), context 0.35 s\n");
 }
 
-static void test_info_is_read_by_people_and_env_by_shells(void **state)
+static void test_info_is_read_by_people(void **state)
 {
         (void)state;
         expect_out("GetInfo", ANSWER(INFO), WORDS("info"),
@@ -191,9 +191,43 @@ static void test_info_is_read_by_people_and_env_by_shells(void **state)
                    "pool           0 B of 64 GiB used by suspended vGPUs\n"
                    "               36 GiB pinned and ready, in slabs of 256 MiB, 36 GiB in huge "
                    "pages\n");
-        expect_out("GetInfo", ANSWER(INFO), WORDS("env"),
-                   "export LD_LIBRARY_PATH='/usr/lib/openvgpu/nvml'\n"
-                   "export OPENVGPU_RUN='/run/openvgpu'\n");
+}
+
+/* Of a manager whose NVML library is in @folder. */
+static void expect_env(const char *folder, int code, const char *out, const char *err)
+{
+        char answer[512];
+        const struct fake_step step = { .method = "GetInfo", .answers = { answer } };
+
+        snprintf(answer, sizeof(answer),
+                 ANSWER("'version':'0.1.0','simulated':false,'cuda_driver_version':13000,"
+                        "'driver_path':'/none','gate_path':'/none','nvml_path':'%s',"
+                        "'run_directory':'/run/openvgpu','pool':{'limit':1,'size':0,'ready':0,"
+                        "'used':0,'slab_size':1,'huge_pages':0}"),
+                 folder);
+        command_expect_begin(vgpu(&step, 1, WORDS("env")), code, out, err);
+}
+
+static void test_env_is_read_by_shells(void **state)
+{
+        char folder[] = "/tmp/vg-XXXXXX", library[64], out[256], err[256];
+        int fd;
+        (void)state;
+
+        assert_non_null(mkdtemp(folder));
+        snprintf(err, sizeof(err), "vgpu: env: there is no NVML library of OpenVGPU in %s\n",
+                 folder);
+        expect_env(folder, 1, "", err);
+
+        snprintf(library, sizeof(library), "%s/libnvidia-ml.so.1", folder);
+        fd = open(library, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+        assert_true(fd >= 0);
+        close(fd);
+        snprintf(out, sizeof(out),
+                 "export LD_LIBRARY_PATH='%s'\nexport OPENVGPU_RUN='/run/openvgpu'\n", folder);
+        expect_env(folder, 0, out, "");
+        assert_int_equal(unlink(library), 0);
+        assert_int_equal(rmdir(folder), 0);
 }
 
 static void test_progress_is_not_drawn_where_nobody_looks(void **state)
@@ -331,7 +365,8 @@ int main(void)
                 cmocka_unit_test(test_a_guest_cannot_write_to_the_terminal_of_who_lists_it),
                 cmocka_unit_test(test_what_is_made_removed_or_suspended_is_one_line),
                 cmocka_unit_test(test_what_came_back_or_moved_is_one_line),
-                cmocka_unit_test(test_info_is_read_by_people_and_env_by_shells),
+                cmocka_unit_test(test_info_is_read_by_people),
+                cmocka_unit_test(test_env_is_read_by_shells),
                 cmocka_unit_test(test_progress_is_not_drawn_where_nobody_looks),
                 cmocka_unit_test(test_progress_is_drawn_on_a_terminal_and_wiped_away),
                 cmocka_unit_test(test_json_is_what_the_protocol_calls_it),
