@@ -48,8 +48,8 @@ class Case(unittest.TestCase):
         self.guests.append(guest)
         return guest
 
-    def leave(self):
-        return self.host.call("SuspendVgpu", name="train", pre_copy=True)
+    def leave(self, **parameters):
+        return self.host.call("SuspendVgpu", name="train", pre_copy=True, **parameters)
 
     def come(self, device):
         return self.host.call("ResumeVgpu", name="train", device=str(device))
@@ -103,6 +103,14 @@ class Ways(Case):
         self.come(0)
         guest.step()
         guest.finish()
+
+    def test_the_context_that_stayed_follows(self):
+        self.add_guest("9M")
+        self.leave(keep_context=True)
+        self.assertEqual(self.where(), ("evicted", 0))
+        self.come(1)
+        self.assertEqual(self.where(), ("running", 1))
+        self.finish()
 
     def test_a_manager_in_between_does_not_know_for_how_long(self):
         self.add_guest("9M")
