@@ -262,6 +262,9 @@ class ReadAhead(Spill):
     def logged(self):
         return (self.host.root / "log").read_text(errors="replace").count("memory was read ahead from the spill")
 
+    def line(self, text):
+        return next(line for line in (self.host.root / "log").read_text(errors="replace").splitlines() if text in line)
+
     def wait_read(self, n=1):
         until(lambda: self.logged() >= n, "what is on the disk to be read ahead")
 
@@ -307,6 +310,31 @@ class ReadAhead(Spill):
         client.answer()
         self.assertEqual(self.spilled(), {"a"})
         self.assertEqual(self.logged(), 0)
+        self.finish()
+
+    def test_an_image_is_loaded_into_the_room_while_it_is_read(self):
+        """It waits until the room is given up: nobody has been promised it."""
+        self.read_while_the_disk_hangs()
+        with self.host.client() as client:
+            client.send("ReplaceMemory", name="c")
+            until(lambda: "an image is loaded" in (self.host.root / "log").read_text(errors="replace"), "it to begin")
+            self.assertEqual(self.pool()["used"], 2 * SIZE)  # c, and where a is read to
+            self.host.go_on("spill.reading")
+            client.answer()
+            self.assertEqual(self.pool()["used"], 2 * SIZE)  # what c has, and what it shall have
+            self.assertEqual(self.logged(), 0)
+        self.wait_read()  # the client has hung up: nothing was loaded
+        self.finish()
+
+    def test_who_left_last_comes_first(self):
+        self.add("a", "b", "c", "d")
+        self.suspend("a", "b", "c", "d")
+        self.assertEqual(self.spilled(), {"a", "b"})
+        self.guests.pop("d").kill()  # the pool had room for the last two alone
+        self.wait_read()
+        self.assertIn("vgpu=b ", self.line("memory was read ahead from the spill"))
+        report, = self.resume("b")
+        self.assertEqual(report["fetch_seconds"], 0)
         self.finish()
 
     def test_it_comes_back_while_it_is_read(self):

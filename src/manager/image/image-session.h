@@ -43,7 +43,8 @@ struct image_session {
 
         struct control_pending *pending; /* waits for what follows */
         uid_t user;                      /* that has asked */
-        sd_event_source *timer;          /* until movers may pin for him again */
+        sd_event_source *timer;          /* until movers may pin for him again, and there is room */
+        size_t n_looks;                  /* for that */
         bool is_pinning;
         size_t n_preparing;
         int error;

@@ -23,6 +23,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
 #include "manager/model/policy.h"
+#include "manager/model/reading.h"
 #include "manager/operation/copy-check.h"
 #include "manager/operation/shared.h"
 
@@ -33,6 +34,10 @@
 #define HELD_USER_PART 4
 
 #define NS_PER_US 1000u
+
+/* What is read ahead has let go of its room after one piece; but a disk may hang. */
+#define READING_LOOK_US   10000u
+#define READING_LOOKS_MAX 1000u
 
 /* Slabs. */
 
@@ -317,6 +322,27 @@ static uint64_t get_wait_us(const struct image_session *session)
                NS_PER_US;
 }
 
+static bool lacks_room(const struct image_session *session)
+{
+        const struct instance *instance = session->instance;
+        struct failure failure = { 0 };
+        uint64_t bytes = 0;
+
+        for (size_t i = 0; i < session->n_members; i++)
+                bytes += session->members[i].memory_bytes;
+        return policy_check_pool(instance, instance->uuid, bytes, &failure) < 0;
+}
+
+/* Room that is read into ahead of need is nobody's, but is free only when that has ended. */
+static uint64_t get_reading_wait_us(struct image_session *session)
+{
+        if (session->n_looks >= READING_LOOKS_MAX || !lacks_room(session) ||
+            !reading_give_up(session->instance->manager))
+                return 0;
+        session->n_looks++;
+        return READING_LOOK_US;
+}
+
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct image_session *session = userdata;
@@ -327,6 +353,8 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
         int r;
 
         (void)usec;
+        if (wait_us == 0)
+                wait_us = get_reading_wait_us(session);
         if (wait_us > 0) {
                 (void)sd_event_source_set_time_relative(source, wait_us);
                 return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -345,16 +373,20 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-/* Now, or when its user has let others have the movers. */
+/* Now, or when its user has let others have the movers, and what is read ahead has let go of room that is missing. */
 static int begin_reserving(struct image_session *session, struct failure *failure)
 {
         uint64_t wait_us = get_wait_us(session);
 
+        if (wait_us > 0)
+                log_event_of(session->user, LOG_LEVEL_INFO,
+                             "an image waits: its user has had the movers",
+                             "vgpu=%s uid=%u ms=%" PRIu64, session->instance->name, session->user,
+                             wait_us / 1000);
+        else
+                wait_us = get_reading_wait_us(session);
         if (wait_us == 0)
                 return reserve_all(session, failure);
-        log_event_of(session->user, LOG_LEVEL_INFO, "an image waits: its user has had the movers",
-                     "vgpu=%s uid=%u ms=%" PRIu64, session->instance->name, session->user,
-                     wait_us / 1000);
         return sd_event_add_time_relative(session->instance->manager->event, &session->timer,
                                           CLOCK_MONOTONIC, wait_us, 0, on_time, session);
 }
