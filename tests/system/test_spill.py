@@ -10,6 +10,7 @@ import unittest
 
 from harness import MIB, Host, expect_error
 from wait import until
+from wire import Refused
 
 SIZE = 40 * MIB
 POOL = 100 * MIB  # room for two
@@ -346,6 +347,20 @@ class ReadAhead(Spill):
         self.assertEqual(client.answer()["fetch_seconds"], 0)
         self.assertEqual(self.logged(), 1)
         self.guests["a"].step()
+        self.finish()
+
+    def test_it_ends_while_its_vgpu_waits_for_what_is_read(self):
+        self.read_while_the_disk_hangs()
+        client = self.host.client()
+        client.send("ResumeVgpu", name="a")
+        until(lambda: self.host.vgpu("a")["state"] == "resuming", "it to wait")
+        self.guests.pop("a").kill()
+        until(lambda: not self.host.vgpu("a")["processes"], "its end to be noticed")
+        self.host.go_on("spill.reading")
+        with contextlib.suppress(Refused):  # there is nothing left to resume, or it has come without it
+            client.answer()
+        self.host.call("RemoveVgpu", name="a")
+        until(lambda: self.pool()["spilled"] == 0, "its file to be given back")
         self.finish()
 
     def test_it_ends_while_it_is_read(self):
