@@ -426,5 +426,70 @@ class Overcommitted(Case):
         self.assertEqual([part["device"] for part in vgpu["parts"]], [0, 1])
 
 
+class Kept(Case):
+    """vgpud is started anew with --overcommit for devices that have a vGPU of several."""
+    HOST = {"devices": "2xH200:256M", "pool": "1G", "options": ("--swap-time", "50")}
+
+    def tearDown(self):
+        super().tearDown()
+        self.start_anew()
+
+    def start_anew(self, *options):
+        self.host.stop()
+        before = self.host.options[:]
+        self.host.options += options
+        self.host.start()
+        self.host.options = before
+
+    def train(self, name, device, *options):
+        self.host.create(name, "200M", device)
+        return self.host.train(name, "--size", "110M", "--piece", "11M", *options)
+
+    def finish(self, guest):
+        guest.signal(signal.SIGTERM)
+        guest.process.stdin.close()
+        self.assertEqual(guest.join(), 0, guest.context())
+
+    def test_it_stays_and_the_others_make_room_for_each_other(self):
+        for devices, overcommitted in (("0,1", "all"), ("0,1", "0"), ("0,1", "1"), ("1,0", "1")):
+            with self.subTest(devices=devices, overcommitted=overcommitted):
+                self.make("job", devices)
+                guest = self.start()
+                self.start_anew("--overcommit", overcommitted)
+                others = [self.train(f"v{device}{i}", device) for device in (0, 1) for i in (1, 2)
+                          if overcommitted in ("all", str(device))]
+                for other in (*others, *others):
+                    other.wait_steps(2)
+                self.check(guest)
+                self.assertNotRegex(self.host.log(), "leaves by itself vgpu=job")
+                self.assertEqual(self.host.get("job")["state"], "running")
+                for other in others:
+                    self.finish(other)
+                self.end(guest)
+                for name in self.host.names():
+                    self.host.wait_state(name, "idle")
+                    self.host.vgpu("rm", name)
+                self.start_anew()
+
+    def test_who_was_away_comes_back_to_all_of_its_devices(self):
+        """It has more than one of them has: only a part of that is to come there."""
+        self.make("job", "0,1", 200)
+        guest = self.guest("job")
+        for line in ("hold 0 140M", "hold 1 140M"):
+            self.assertEqual(self.tell(guest, line), "held")
+        for overcommitted in ("all", "0", "1"):
+            with self.subTest(overcommitted=overcommitted):
+                for line in ("fill 0 17", "fill 1 34"):
+                    self.assertEqual(self.tell(guest, line), "filled")
+                self.call("SetVgpuIdle", idle_after=0.2)
+                self.host.wait_state("job", "suspended")
+                self.call("SetVgpuIdle", idle_after=3600)
+                self.start_anew("--overcommit", overcommitted)
+                for line in ("check 0 17", "check 1 34"):
+                    self.assertEqual(self.tell(guest, line), "right", self.host.log())
+                self.start_anew()
+        self.end(guest)
+
+
 if __name__ == "__main__":
     case.main()

@@ -57,6 +57,9 @@ bool residency_takes_part(const struct guest *guest);
 /* residency_look_at_work() - note whether it had any since the last look. */
 void residency_look_at_work(struct instance *instance, uint64_t now);
 
+/* residency_is_overcommitted() - is any of its devices? */
+bool residency_is_overcommitted(const struct instance *instance);
+
 /* residency_find_hold() - what cannot leave, "" if there is nothing: the suspend would fail each time. */
 void residency_find_hold(const struct instance *instance, char *text, size_t size);
 

@@ -56,60 +56,70 @@
 
 /* In the terms of the policy. */
 
-static uint64_t movable_bytes(const struct guest *guest)
+/* Which part of it is on @device: what it has on its others counts there. */
+static size_t get_part(const struct instance *instance, const struct device *device)
 {
+        for (size_t i = 1; i < instance->n_parts; i++)
+                if (instance->part[i].device == device)
+                        return i;
+        return 0;
+}
+
+static uint64_t movable_bytes(const struct guest *guest, size_t part)
+{
+        const struct instance *instance = guest->instance;
         struct page_use use;
 
         if (guest->n_memory > 0)
-                return guest->memory_bytes;
-        if (guest->slot == UINT32_MAX)
-                return 0;
-        page_read(&guest->instance->part[0].page, guest->slot, guest->instance->frame_buffer, &use);
+                return instance->n_parts == 1 ? guest->memory_bytes : guest_sum_memory(guest, part);
+        guest_get_use_of(guest, &instance->part[part], &use);
         return use.movable;
 }
 
 /* What is free when it has left. While it leaves, that does not get less because some of it is free already. */
-static uint64_t get_bytes(const struct instance *instance)
+static uint64_t get_bytes(const struct instance *instance, const struct device *device)
 {
+        size_t part = get_part(instance, device);
         const struct guest *guest;
         uint64_t sum = 0;
 
-        if (!promise_is_overcommitted(instance_home(instance)))
+        if (!promise_is_overcommitted(device))
                 return instance->frame_buffer;
         if (instance->residency.leaving_bytes)
                 return instance->residency.leaving_bytes;
         list_for_each(guest, &instance->guests, link) {
                 if (!residency_takes_part(guest))
                         continue;
-                sum += movable_bytes(guest);
+                sum += movable_bytes(guest, part);
                 if (!instance->residency.keeps_context)
-                        sum += footprint_get(guest, 0, instance_home(instance));
+                        sum += footprint_get(guest, part, device);
         }
         return sum;
 }
 
 /* What it takes to go on: its allocations wait for it. */
-static uint64_t get_wanted(const struct instance *instance)
+static uint64_t get_wanted(const struct instance *instance, size_t part)
 {
         struct page_claim claim;
 
-        page_read_claim(&instance->part[0].page, instance->frame_buffer, &claim);
+        page_read_claim(&instance->part[part].page, instance->frame_buffer, &claim);
         return (claim.wanted < instance->frame_buffer ? claim.wanted : instance->frame_buffer) +
                instance->residency.extra;
 }
 
-/* What it takes to come in and go on. */
-static uint64_t get_return(const struct instance *instance)
+/* What it takes of @device to come in and go on. */
+static uint64_t get_return(const struct instance *instance, const struct device *device)
 {
-        uint64_t sum = get_wanted(instance);
+        size_t part = get_part(instance, device);
+        uint64_t sum = get_wanted(instance, part);
         const struct guest *guest;
 
         list_for_each(guest, &instance->guests, link) {
                 if (!residency_takes_part(guest))
                         continue;
-                sum += movable_bytes(guest);
+                sum += movable_bytes(guest, part);
                 if (guest->context != GUEST_CONTEXT_RUNNING)
-                        sum += footprint_get(guest, 0, instance_home(instance));
+                        sum += footprint_get(guest, part, device);
         }
         return sum;
 }
@@ -124,7 +134,8 @@ static uint64_t get_needs(const struct instance *instance)
 {
         if (!promise_is_overcommitted(instance_home(instance)))
                 return instance->frame_buffer;
-        return is_to_come(instance) ? get_return(instance) : get_wanted(instance);
+        return is_to_come(instance) ? get_return(instance, instance_home(instance))
+                                    : get_wanted(instance, 0);
 }
 
 /* Those on the device without a share divide what is left. */
@@ -165,7 +176,23 @@ static bool is_modest(const struct instance *instance)
                clock_now(CLOCK_MONOTONIC) - mine->failed_ns < 2 * mine->pause_ns;
 }
 
-struct stay residency_get_stay(const struct instance *instance)
+/*
+ * One of several devices waits for room on its first one only: on its others it is in the way, and what it waits for
+ * is decided without them.
+ */
+static bool is_bystander(const struct instance *instance, const struct device *device)
+{
+        return instance_home(instance) != device && residency_is_overcommitted(instance);
+}
+
+static uint64_t get_wants(const struct instance *instance, const struct device *device)
+{
+        if (is_bystander(instance, device))
+                return 0;
+        return is_to_come(instance) ? instance->residency.wanted_ns : instance->residency.asks_ns;
+}
+
+static struct stay get_stay(const struct instance *instance, const struct device *device)
 {
         const struct residency_instance *mine = &instance->residency;
         char hold[sizeof(mine->reason)];
@@ -178,17 +205,22 @@ struct stay residency_get_stay(const struct instance *instance)
                 .guaranteed = stay_get_guaranteed(mine->cost_ns,
                                                   instance->manager->options->swap_percent),
                 .not_before = mine->not_before_ns,
-                .bytes = get_bytes(instance),
+                .bytes = get_bytes(instance, device),
                 .is_held = hold[0] != '\0',
-                .takes_turns = promise_is_overcommitted(instance_home(instance)),
+                .takes_turns = promise_is_overcommitted(device),
                 .class = mine->is_interactive ? STAY_INTERACTIVE : STAY_BATCH,
                 .weight = get_weight(instance),
                 .place = get_place(instance),
-                .wants = is_to_come(instance) ? mine->wanted_ns : mine->asks_ns,
+                .wants = get_wants(instance, device),
                 .needs = get_needs(instance),
                 .is_modest = is_modest(instance),
                 .was_cut = mine->was_cut,
         };
+}
+
+struct stay residency_get_stay(const struct instance *instance)
+{
+        return get_stay(instance, instance_home(instance));
 }
 
 /*
@@ -207,7 +239,7 @@ static bool is_played(const struct instance *instance, const struct device *devi
                 return operation->is_by_itself && (operation->kind == &operation_suspend ||
                                                    operation->kind == &operation_resume);
         if (instance_is_off(instance))
-                return instance_is_away(instance);
+                return instance_is_away(instance) && !is_bystander(instance, device);
         return instance->state == STATE_RUNNING &&
                (!instance->image || instance->residency.asks_ns);
 }
@@ -228,7 +260,7 @@ static size_t find_players(const struct device *device, uint64_t now, struct pla
                         continue;
                 if (!instance->operation && !instance_is_off(instance))
                         residency_look_at_work(instance, now);
-                players[n] = (struct player){ residency_get_stay(instance), instance };
+                players[n] = (struct player){ get_stay(instance, device), instance };
                 stays[n] = &players[n].stay;
                 n++;
         }
@@ -321,16 +353,17 @@ static uint64_t get_outside(const struct residency_look *look)
         if (look->device->has_context)
                 known += footprint_get_unknown(look->device);
         list_for_each(instance, &look->device->manager->instances, link) {
+                size_t part = get_part(instance, look->device);
                 const struct guest *guest;
 
-                if (instance_home(instance) != look->device)
+                if (!instance_is_on(instance, look->device))
                         continue;
                 /* It counts as what it will use, of which nothing is there before its turn. */
                 if (residency_awaits_turn(instance) && !instance_is_off(instance))
                         known -= guests_get_used(instance);
                 list_for_each(guest, &instance->guests, link)
                         if (guest->context == GUEST_CONTEXT_RUNNING)
-                                known += footprint_get(guest, 0, look->device);
+                                known += footprint_get(guest, part, look->device);
         }
         return known < look->device->memory_total ? look->device->memory_total - known : 0;
 }
@@ -357,7 +390,8 @@ static bool note_held(struct instance *instance)
         list_for_each(other, &instance->manager->instances, link) {
                 char hold[sizeof(instance->residency.reason)];
 
-                if (other == instance || instance_home(other) != instance_home(instance))
+                if (other == instance || instance_is_off(other) ||
+                    !instance_is_on(other, instance_home(instance)))
                         continue;
                 residency_find_hold(other, hold, sizeof(hold));
                 if (!hold[0])
@@ -410,8 +444,7 @@ static bool has_others_busy(const struct instance *instance)
 
         list_for_each(other, &instance->manager->instances, link)
                 if (other->operation && !is_played(other, instance_home(instance)) &&
-                    (other->operation->source.device[0] == instance_home(instance) ||
-                     other->operation->target.device[0] == instance_home(instance)))
+                    operation_is_at(other->operation, instance_home(instance)))
                         return true;
         return false;
 }
@@ -600,6 +633,7 @@ static int64_t get_promised_here(const struct device *device)
 /* One that has just begun to come in has not been promised yet what it takes. */
 static bool is_unpromised(const struct instance *instance, const struct device *device)
 {
+        size_t part = get_part(instance, device);
         const struct guest *guest;
 
         if (!instance_is_on(instance, device) || !instance->operation ||
@@ -607,7 +641,7 @@ static bool is_unpromised(const struct instance *instance, const struct device *
             instance->operation->kind != &operation_resume)
                 return false;
         list_for_each(guest, &instance->guests, link)
-                if (guest->room[0].coming.room || guest->room[0].arriving.room)
+                if (guest->room[part].coming.room || guest->room[part].arriving.room)
                         return false;
         return true;
 }
@@ -619,7 +653,7 @@ static int64_t get_unpromised(const struct device *device)
 
         list_for_each(instance, &device->manager->instances, link)
                 if (is_unpromised(instance, device))
-                        sum += (int64_t)get_return(instance);
+                        sum += (int64_t)get_return(instance, device);
         return sum;
 }
 

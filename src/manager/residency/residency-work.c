@@ -45,7 +45,7 @@ void residency_look_at_work(struct instance *instance, uint64_t now)
                         instance->residency.last_work_ns = now;
 }
 
-static bool is_overcommitted(const struct instance *instance)
+bool residency_is_overcommitted(const struct instance *instance)
 {
         bool is = false;
 
@@ -60,7 +60,7 @@ void residency_find_hold(const struct instance *instance, char *text, size_t siz
         struct page_use use;
 
         text[0] = '\0';
-        if (instance->n_parts > 1 && is_overcommitted(instance))
+        if (instance->n_parts > 1 && residency_is_overcommitted(instance))
                 snprintf(text, size, "it has %zu devices", instance->n_parts);
         list_for_each(guest, &instance->guests, link) {
                 if (!residency_takes_part(guest) || instance->residency.keeps_context)
