@@ -10,7 +10,7 @@ from wait import until
 STEPS = {
     "suspend": ["reserved", "closed", "asked", "exported", "kept", "released", "copied", "checkpointed",
                 "moved", "recorded", "dropped"],
-    "resume": ["fetched", "checked", "restored", "created", "copied", "recorded", "opened", "let-go", "dropped"],
+    "resume": ["checked", "fetched", "restored", "created", "copied", "recorded", "opened", "let-go", "dropped"],
     "migrate": ["checked", "closed", "asked", "exported", "kept", "released", "checkpointed", "left", "measured",
                 "restored", "created", "copied", "recorded", "opened", "let-go", "dropped"],
 }
@@ -23,7 +23,7 @@ FINAL = {"suspend": "recorded", "resume": "recorded", "migrate": "recorded"}
 
 
 UNDOABLE = {"suspend": ["reserved", "closed", "asked", "exported", "kept", "released", "moved"],
-            "resume": ["fetched", "checked", "restored", "created", "copied"],
+            "resume": ["checked", "fetched", "restored", "created", "copied"],
             "migrate": ["checked", "closed", "asked", "exported", "kept", "released", "left", "measured", "restored",
                         "created", "copied"]}
 

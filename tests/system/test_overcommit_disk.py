@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """An overcommitted device may promise what pool and disk hold: then the room is held, and all can leave at any time."""
 import os
+import re
 import signal
 import subprocess
 import time
 import unittest
+import unittest.mock
 
 from harness import MIB, Host, expect_error
 from wait import until
@@ -213,6 +215,47 @@ class Ahead(Held):
         for guest in (small, *guests):
             guest.step()
         self.finish(small, *guests)
+
+
+class Turns(Held):
+    def test_who_waits_for_a_turn_holds_none_of_the_pool(self):
+        """What is on the disk comes to the pool for who has room on the device; those that leave need the pool."""
+        self.host.start()
+        self.create("a", "b", "c")
+        guests = [self.guest("a", "--on-demand")]
+        guests[0].step()
+        self.host.call("SuspendVgpu", name="a")
+        with unittest.mock.patch.dict(os.environ, OPENVGPU_FAULT_DIR=str(self.host.faults)):  # for their gates
+            guests += [self.guest(name, "--on-demand") for name in "bc"]
+        for guest in guests[1:]:
+            guest.step()
+        until(lambda: self.host.vgpu("a")["spilled_memory"], "what is cold to be on the disk")
+        (self.host.faults / "gate-export=pause").touch()
+        client = self.host.client()
+        client.send("ResumeVgpu", name="a", timeout=100)
+        self.host.wait_paused("gate-export")
+        self.assertEqual(self.host.vgpu("a")["state"], "resuming")
+        self.assertTrue(self.host.vgpu("a")["spilled_memory"])
+        self.assertEqual(self.host.vgpu("a")["host_memory"], 0)
+        self.host.go_on("gate-export")
+        client.answer()
+        for guest in guests:
+            guest.step()
+        self.finish(*guests)
+
+    def test_many_take_turns_through_a_small_pool(self):
+        """Nobody waits for room that those have who wait for him."""
+        self.host.start(options=("--pool-limit", "400M"))
+        names = [f"v{i}" for i in range(9)]
+        self.create(*names, size=100 * MIB)
+        guests = [self.guest(name, size=("--size", "48M", "--piece", "6M")) for name in names]
+        wanted = [guest.steps() + 1 for guest in guests]
+        until(lambda: all(guest.steps() >= n for guest, n in zip(guests, wanted)), "a turn of each")
+        self.finish(*guests)
+        took = [float(found) for found in re.findall(r" (?:suspended|resumed) vgpu=.* seconds=([\d.]+)",
+                                                     (self.host.root / "log").read_text(errors="replace"))]
+        self.assertGreater(len(took), 9)
+        self.assertLess(max(took), 9, "some waited until they gave up, after ten seconds")
 
 
 class Faults(Held):

@@ -17,6 +17,7 @@
 #include "manager/model/observer.h"
 #include "manager/model/promise.h"
 #include "manager/operation/copies.h"
+#include "manager/operation/fetching.h"
 #include "manager/operation/handover.h"
 #include "manager/operation/operation.h"
 
@@ -476,7 +477,8 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
                         wait_or_refuse(operation);
                 return;
         }
-        if (!operation->staging[operation->admission.part].room && !operation->is_early)
+        if (!operation->staging[operation->admission.part].room && !operation->is_early &&
+            !fetching_is_needed(operation))
                 promise_staging(operation, (uint64_t)left);
         ceiling_settle(device, info->memory_free + operation->admission.held,
                        operation->admission.mark, operation->admission.pending);

@@ -106,6 +106,16 @@ static void on_pinned(struct pool_reservation *reservation, int error, void *use
                 on_read(&result, userdata);
 }
 
+bool fetching_is_needed(const struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+                if (guest->spilled && !guest->spilled->ahead)
+                        return true;
+        return false;
+}
+
 static void fetch(struct guest *guest)
 {
         uint32_t device = guest->instance->operation->target.device[0]->index;

@@ -12,6 +12,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/recovery.h"
+#include "manager/model/spill-use.h"
 #include "manager/operation/operation.h"
 
 /* Who leaves. */
@@ -203,6 +204,17 @@ static bool is_about_to_pass(const struct operation *operation)
         return false;
 }
 
+/* Whoever leaves would wait for the disk, too. */
+static bool is_on_disk(const struct instance *instance)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (guest->spilled && !guest->spilled->ahead)
+                        return true;
+        return false;
+}
+
 bool handover_may_begin(const struct instance *instance)
 {
         const struct device *device = instance_home(instance);
@@ -222,7 +234,7 @@ bool handover_may_begin(const struct instance *instance)
                         return false;
                 has_any = true;
         }
-        return has_any && !handover_find_early(device);
+        return has_any && !is_on_disk(instance) && !handover_find_early(device);
 }
 
 /* Waiting. */

@@ -17,6 +17,12 @@
 /* Who wants its memory mostly has its turn at once, or not for long; and what happens mostly does not happen alone. */
 #define LOOK_US 300000u
 
+/* Its operation has not come to what is on the disk: it waits for others to leave. */
+static bool awaits_turn(const struct instance *instance)
+{
+        return instance->operation && instance->operation->admission.awaits_turn;
+}
+
 /* Could it need the pool where nothing is held for it? A suspend and a resume have theirs. */
 static bool is_moving(const struct instance *instance)
 {
@@ -53,8 +59,9 @@ static struct guest *find_guest(const struct instance *instance)
 {
         struct guest *guest, *first = NULL;
 
-        if (!instance_is_off(instance) || instance->image || instance->is_unsettled ||
-            instance->operation)
+        if (!awaits_turn(instance) && (!instance_is_off(instance) || instance->operation))
+                return NULL;
+        if (instance->image || instance->is_unsettled)
                 return NULL;
         list_for_each(guest, &instance->guests, link) {
                 if (guest->is_dead || guest->spilling)
@@ -68,7 +75,7 @@ static struct guest *find_guest(const struct instance *instance)
 
 static bool wants(const struct instance *instance)
 {
-        return instance->residency.wanted_ns > 0;
+        return instance->residency.wanted_ns > 0 || awaits_turn(instance);
 }
 
 static bool comes_before(const struct instance *one, const struct instance *other)
