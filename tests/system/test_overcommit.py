@@ -465,6 +465,7 @@ class Faults(Overcommitted):
         guests[i].process.kill()
         self.host.go_on("resume.created")
         self.host.wait_state(f"v{i}", "idle")
+        self.assertEqual(self.host.vgpu(f"v{i}")["demand_reason"], "", "nobody waits any more")
         self.host.call("RemoveVgpu", name=f"v{i}")
         others = [guest for guest in guests if guest is not guests[i]]
         for guest in others:

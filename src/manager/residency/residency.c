@@ -499,6 +499,8 @@ static void on_operation(const struct operation *operation, bool has_succeeded, 
                                                       operation->pool_ns + operation->room_ns));
         else
                 note_failure(operation);
+        if (!has_programs(instance))
+                note_reason(instance, ""); /* they ended meanwhile: that is no reason to wait */
         note_presence(instance);
         if (has_succeeded && operation->kind != &operation_resume)
                 room_came(residency);
