@@ -191,14 +191,14 @@ class WrongDatabase(unittest.TestCase):
         crowd.host.call("ResumeVgpu", name="two")
         crowd.check("two", "three")
 
-    def restored_to(self, device):
-        """As vgpud leaves it that dies in the middle of a restore on that device."""
+    def restored_to(self, device, complete="fetched"):
+        """As vgpud leaves it that dies in the middle of a restore on that device; former ones did so after `checked`."""
         with contextlib.closing(sqlite3.connect(self.crowd.host.state / "state.db")) as database:
             (one,) = database.execute("SELECT id FROM instance WHERE name = 'one'").fetchone()
             database.execute("UPDATE process SET context = 3, context_target = ? "
                              "WHERE instance = ?", (device, one))
-            database.execute("INSERT OR REPLACE INTO operation SELECT id, 'resume', 'checked', "
-                             "device, ?, 0 FROM instance WHERE id = ?", (device, one))
+            database.execute("INSERT OR REPLACE INTO operation SELECT id, 'resume', ?, "
+                             "device, ?, 0 FROM instance WHERE id = ?", (complete, device, one))
             database.commit()
 
     def test_a_restore_to_a_device_that_is_gone_waits_for_that_device(self):
@@ -210,10 +210,11 @@ class WrongDatabase(unittest.TestCase):
         self.assertEqual(crowd.states(), {"one": "failed", "two": "suspended", "three": "running"})
         crowd.host.call("ResumeVgpu", name="two")
         crowd.check("two", "three")
-        crowd.host.kill_manager()
-        self.restored_to(device)
-        crowd.start()
-        self.assertEqual(crowd.states()["one"], "suspended")
+        for complete in ("fetched", "checked"):
+            crowd.host.kill_manager()
+            self.restored_to(device, complete)
+            crowd.start()
+            self.assertEqual(crowd.states()["one"], "suspended")
         crowd.host.call("ResumeVgpu", name="one")
         crowd.check()
 

@@ -67,10 +67,13 @@ static void undo_restore(struct operation *operation)
         }
 }
 
-/* Whoever waits for room on the device holds none of the pool: who leaves for him may need it. */
+/*
+ * Whoever waits for room on the device holds none of the pool: who leaves for him may need it. A vgpud that fetched
+ * before that may have died while it restored, after `checked`.
+ */
 static const struct operation_step steps[] = {
         { "checked", "context", coming_check, NULL, 0 },
-        { "fetched", "reading", fetching_run, NULL, 0 },
+        { "fetched", "reading", fetching_run, undo_restore, 0 },
         { "restored", "context", restore, undo_restore, 0 },
         { "created", "copying", coming_create, coming_undo_create, 0 },
         { "copied", "copying", coming_copy, coming_undo_copy, OPERATION_MEETS },
