@@ -29,7 +29,9 @@ class Handover(unittest.TestCase):
         self.host.call("CreateVgpu", name=name, frame_buffer=QUOTA)
         if self.keeps_context:
             self.host.call("SetVgpuIdle", name=name, idle_after=3600, idle_keep_context=True)
-        with unittest.mock.patch.dict(os.environ, OPENVGPU_FAULT_DIR=str(self.host.faults)):  # for its gate
+        faults = self.host.faults / name  # of its gate alone: who comes exports its memory, too
+        faults.mkdir()
+        with unittest.mock.patch.dict(os.environ, OPENVGPU_FAULT_DIR=str(faults)):
             return self.host.guest(name, *SIZE, "--seed", 1000 * len(self.host.guests), "--on-demand")
 
     def log(self):
@@ -70,6 +72,14 @@ class Handover(unittest.TestCase):
         has_come = self.ask(coming)
         self.host.wait_paused("mover.passed")
         return coming, leaving, has_come
+
+    def begin_before_export(self, coming, leaving):
+        """The one that leaves stands still at the returned point, with all of its memory, and the other one comes."""
+        gate = f"{self.name(leaving)}/gate-export"
+        (self.host.faults / f"{gate}=pause").touch()
+        has_come = self.ask(coming)
+        self.host.wait_paused(gate)
+        return gate, has_come
 
     def since_coming(self):
         """The log since one began to come."""
@@ -120,20 +130,16 @@ class Swaps(Handover):
     def test_it_takes_what_is_free_once_the_other_one_stands_still(self):
         """The one that leaves has not even exported its memory when a part of the other one is there."""
         coming, leaving = self.away()
-        (self.host.faults / "gate-export=pause").touch()
-        has_come = self.ask(coming)
-        self.host.wait_paused("gate-export")
+        gate, has_come = self.begin_before_export(coming, leaving)
         until(lambda: self.parts(coming, "filled"), "a part of it to arrive")
         self.assertEqual(self.host.vgpu(self.name(leaving))["state"], "suspending")
         self.assertNotIn(f"exported vgpu={self.name(leaving)} ", self.since_coming())
-        self.host.go_on("gate-export")
+        self.host.go_on(gate)
         self.check_end(has_come)
 
     def test_who_leaves_is_killed_while_the_other_one_takes_what_is_free(self):
         coming, leaving = self.away()
-        (self.host.faults / "gate-export=pause").touch()
-        has_come = self.ask(coming)
-        self.host.wait_paused("gate-export")
+        gate, has_come = self.begin_before_export(coming, leaving)
         until(lambda: self.parts(coming, "filled"), "a part of it to arrive")
         leaving.process.kill()
         until(has_come, "the step")
@@ -286,12 +292,10 @@ class Faults(Handover):
 
     def test_who_leaves_stays_after_all_while_the_other_one_takes_what_is_free(self):
         coming, leaving = self.away()
-        (self.host.faults / "gate-export=pause").touch()
-        has_come = self.ask(coming)
-        self.host.wait_paused("gate-export")
+        gate, has_come = self.begin_before_export(coming, leaving)
         until(lambda: self.parts(coming, "filled"), "a part of it to arrive")
         (self.host.faults / "suspend.exported=fail").touch()
-        self.host.go_on("gate-export")
+        self.host.go_on(gate)
         until(lambda: f"waits again: who was leaving for it stays vgpu={self.name(coming)}" in self.log(), "the undoing")
         self.check_end(has_come)
 
