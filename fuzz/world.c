@@ -259,6 +259,7 @@ static void send_allocations(const struct world_guest *guest, uint32_t which)
 {
         struct gate_allocations message = {
                 .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_ALLOCATIONS },
+                .flags = GATE_BATCH_PLAIN,
         };
         int fds[ALLOCATIONS];
 
@@ -314,13 +315,26 @@ static uint32_t get_range(const struct gate_command *command)
         return which;
 }
 
+static void set_state(struct world_guest *guest)
+{
+        guest->state =
+                guest->has == (1u << ALLOCATIONS) - 1 ? GATE_STATE_CLOSED : GATE_STATE_RELEASED;
+}
+
+/* True: that was the last batch. */
+static bool map(struct world_guest *guest, const struct gate_allocations *batch)
+{
+        for (uint32_t i = 0; i < batch->count; i++)
+                guest->has |= 1u << (batch->allocation[i].address - ADDRESS) / ALLOCATION_SIZE;
+        return batch->flags & GATE_BATCH_LAST;
+}
+
 static void create(struct world_guest *guest, uint32_t which)
 {
         const uint32_t made = which & ~guest->has;
 
         guest->has |= made;
-        guest->state =
-                guest->has == (1u << ALLOCATIONS) - 1 ? GATE_STATE_CLOSED : GATE_STATE_RELEASED;
+        set_state(guest);
         send_allocations(guest, made);
         send_result(guest, GATE_CREATED, 0);
 }
@@ -352,9 +366,8 @@ static void answer_as_guest(struct world_guest *guest, const struct gate_command
                 guest->has &= ~get_range(command), guest->state = GATE_STATE_RELEASED;
         else if (message == GATE_OPEN)
                 guest->state = GATE_STATE_OPEN;
-        else if (message == GATE_MAP &&
-                 ((const struct gate_allocations *)(const void *)command)->last)
-                guest->has = (1u << ALLOCATIONS) - 1, guest->state = GATE_STATE_CLOSED;
+        else if (message == GATE_MAP && map(guest, (const void *)command))
+                set_state(guest);
         else
                 return;
         if (!error && !is_closing && message != GATE_CREATE)

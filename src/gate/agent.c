@@ -266,12 +266,13 @@ static int on_map(const union message *message, int *fds)
                 if (agent.series.error < 0)
                         move_detach();
         }
-        if (!message->allocations.last)
+        if (!(message->allocations.flags & GATE_BATCH_LAST))
                 return 0;
         agent.series.is_under_way = false;
         if (agent.series.error == 0) {
                 move_keep();
-                agent.state = GATE_STATE_CLOSED;
+                agent.state = move_is_complete() ? GATE_STATE_CLOSED : GATE_STATE_RELEASED;
+                agent.is_created |= (message->allocations.flags & GATE_BATCH_GIVEN) != 0;
         }
         return answer(GATE_MAPPED, agent.series.error, &agent.series.move);
 }

@@ -375,22 +375,36 @@ void fake_memory_drop(void)
         fake_memory.n = 0;
 }
 
+static void send_map(size_t first, size_t n, uint16_t flags)
+{
+        struct gate_allocations batch = { .count = (uint32_t)n, .flags = flags };
+
+        memcpy(batch.allocation, fake_memory.allocation + first, n * sizeof(batch.allocation[0]));
+        header_fill(&batch, GATE_MAP);
+        check(fake_send(&batch, sizeof(batch), fake_memory.fd + first, n) == 0);
+}
+
+struct gate_result fake_give(size_t first, size_t n)
+{
+        struct gate_result result;
+
+        send_map(first, n, GATE_BATCH_LAST | GATE_BATCH_GIVEN);
+        receive_answer(&result, sizeof(result), GATE_MAPPED);
+        return result;
+}
+
 struct gate_result fake_map(void)
 {
         struct gate_result result;
         size_t done = 0;
 
         do {
-                struct gate_allocations batch = { .count = 0 };
                 size_t n = fake_memory.n - done;
 
-                batch.count = n < GATE_BATCH_MAX ? (uint32_t)n : GATE_BATCH_MAX;
-                memcpy(batch.allocation, fake_memory.allocation + done,
-                       batch.count * sizeof(batch.allocation[0]));
-                batch.last = done + batch.count == fake_memory.n;
-                header_fill(&batch, GATE_MAP);
-                check(fake_send(&batch, sizeof(batch), fake_memory.fd + done, batch.count) == 0);
-                done += batch.count;
+                if (n > GATE_BATCH_MAX)
+                        n = GATE_BATCH_MAX;
+                send_map(done, n, done + n == fake_memory.n ? GATE_BATCH_LAST : 0);
+                done += n;
         } while (done < fake_memory.n);
         receive_answer(&result, sizeof(result), GATE_MAPPED);
         return result;

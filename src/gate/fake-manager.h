@@ -88,8 +88,9 @@ struct fake_memory {
 extern struct fake_memory fake_memory;
 void fake_memory_drop(void); /* close the descriptors */
 
-/* fake_map() - undo a release with the descriptors of fake_memory. */
+/* fake_map() - undo a release with the descriptors of fake_memory. fake_give() - a few of them, as given. */
 struct gate_result fake_map(void);
+struct gate_result fake_give(size_t first, size_t n);
 
 /* fake_send() - any bytes with any descriptors; fake_receive() - any message. -errno of the socket. */
 int fake_send(const void *bytes, size_t size, const int *fds, size_t n_fds);

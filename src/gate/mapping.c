@@ -161,7 +161,13 @@ static bool is_kept(const struct mapping *mapping)
                mapping->size >= total / KEPT_MAX;
 }
 
-CUresult mapping_attach(struct mapping *mapping, int *fd, const char **ret_call)
+bool mapping_is_plain(const struct mapping *mapping)
+{
+        return !mapping->physical && !mapping->is_registered &&
+               !atomic_load_explicit(&mapping->is_named, memory_order_relaxed);
+}
+
+CUresult mapping_attach(struct mapping *mapping, int *fd, bool is_given, const char **ret_call)
 {
         CUmemGenericAllocationHandle handle;
         CUresult result;
@@ -177,7 +183,7 @@ CUresult mapping_attach(struct mapping *mapping, int *fd, const char **ret_call)
                 return result;
         }
         mapping->is_imported = true;
-        if (is_kept(mapping)) {
+        if (is_given || is_kept(mapping)) {
                 fork_guard_enter();
                 mapping->imported_fd = TAKE_FD(*fd);
                 fork_guard_leave();

@@ -72,15 +72,18 @@ bool mapping_is_possible(CUdevice device);
 /*
  * Steps of a move; each leaves the mapping as it was when it fails, and names the failed call.
  * release hands the physical memory back to the driver; the others need a mapping without memory.
- * attach takes @fd, and leaves -1, where it will be needed again: that of a large mapping. A
- * process has too few descriptors for all of them; small ones are copied to new memory when they
- * are exported.
+ * attach takes @fd, and leaves -1, where it will be needed again: that of a large mapping, and all that
+ * are @is_given. A process has too few descriptors for all of them; small ones are copied to new memory
+ * when they are exported.
  */
 CUresult mapping_unmap(struct mapping *mapping, const char **ret_call);
 CUresult mapping_map_again(struct mapping *mapping, const char **ret_call);
 void mapping_release(struct mapping *mapping);
 CUresult mapping_create(struct mapping *mapping, const char **ret_call);
-CUresult mapping_attach(struct mapping *mapping, int *fd, const char **ret_call);
+CUresult mapping_attach(struct mapping *mapping, int *fd, bool is_given, const char **ret_call);
+
+/* mapping_is_plain() - is its memory like any other of its size and device? */
+bool mapping_is_plain(const struct mapping *mapping);
 
 /*
  * mapping_make_own() - so that it can be exported: what was imported is copied to memory of our own, while

@@ -116,15 +116,18 @@ static CUresult batch_export(const struct mapping *mapping, const char **ret_cal
         return result;
 }
 
-/* A batch is of one device. */
+/* A batch is of one device and one kind. */
 static int batch_begin(const struct mapping *mapping, int socket)
 {
         uint16_t device = (uint16_t)quota_get_part(mapping->device);
+        uint16_t flags = mapping_is_plain(mapping) ? GATE_BATCH_PLAIN : 0;
         int r = 0;
 
-        if (outgoing.message.device != device || outgoing.message.count == GATE_BATCH_MAX)
+        if (outgoing.message.device != device || outgoing.message.flags != flags ||
+            outgoing.message.count == GATE_BATCH_MAX)
                 r = batch_send(socket);
         outgoing.message.device = device;
+        outgoing.message.flags = flags;
         return r;
 }
 
@@ -272,16 +275,18 @@ int move_create(struct move *ret_move, struct gate_range range, int socket)
         return r;
 }
 
-static int attach_one(struct move *move, const struct gate_allocation *allocation, int *fd)
+static int attach_one(struct move *move, const struct gate_allocation *allocation, bool is_given,
+                      int *fd)
 {
         struct mapping *mapping = memory_movable_find(allocation->address);
         const char *call = NULL;
         CUresult result;
         int r;
 
-        if (!mapping || mapping->has_memory || mapping->size != allocation->size)
+        if (!mapping || mapping->has_memory || mapping->size != allocation->size ||
+            (is_given && !mapping_is_plain(mapping)))
                 return -EINVAL;
-        result = mapping_attach(mapping, fd, &call);
+        result = mapping_attach(mapping, fd, is_given, &call);
         mapping->is_touched = result == CUDA_SUCCESS;
         r = outcome(move, result, call, "gate-map");
         if (r == 0)
@@ -302,12 +307,13 @@ bool move_is_complete(void)
 
 int move_attach(struct move *ret_move, const struct gate_allocations *batch, int *fds)
 {
+        bool is_given = batch->flags & GATE_BATCH_GIVEN;
         struct move move = nothing_yet;
         int r = 0;
 
         for (uint32_t i = 0; r == 0 && i < batch->count; i++)
-                r = attach_one(&move, &batch->allocation[i], &fds[i]);
-        if (r == 0 && batch->last && !move_is_complete())
+                r = attach_one(&move, &batch->allocation[i], is_given, &fds[i]);
+        if (r == 0 && batch->flags == GATE_BATCH_LAST && !move_is_complete())
                 r = -EINVAL;
         *ret_move = move;
         return r;

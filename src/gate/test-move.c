@@ -286,6 +286,70 @@ FAKE_TEST(test_memory_comes_back_in_parts)
         pieces_check(pointers, PIECES_MAX);
 }
 
+/* Some of what others have left, and the rest is made anew; all of it can leave again. */
+FAKE_TEST(test_given_memory_takes_the_place_of_created)
+{
+        static CUdeviceptr pointers[PIECES_MAX];
+        static struct fake_memory exported;
+        struct gate_result result;
+        char *contents;
+
+        fake_guest_start(GIB);
+        for (size_t i = 0; i < PIECES_MAX; i++)
+                pointers[i] = pieces_new(i);
+        fake_guest_close();
+        fake_guest_command(GATE_EXPORT);
+        exported = fake_memory;
+        for (size_t i = 0; i < exported.n; i++)
+                exported.fd[i] = dup(fake_memory.fd[i]); /* the others are closed */
+        contents = fake_copy_out();
+        fake_memory = exported;
+        fake_guest_command(GATE_RELEASE);
+        for (size_t first = 0; first < 128; first += GATE_BATCH_MAX) {
+                result = fake_give(first, GATE_BATCH_MAX);
+                check(result.error == 0 && result.state == GATE_STATE_RELEASED);
+        }
+        check(fake_command(GATE_OPEN).error == EBUSY);
+        fake_copy_in(contents);
+        result = fake_command_range(GATE_CREATE, range_of(&exported, 128, PIECES_MAX));
+        check(result.error == 0 && result.state == GATE_STATE_CLOSED);
+        check(fake_memory.n == PIECES_MAX - 128);
+        fake_copy_in(contents + 2 * MIB * 128);
+        fake_guest_command(GATE_OPEN);
+        pieces_check(pointers, PIECES_MAX);
+
+        fake_guest_close();
+        fake_guest_command(GATE_EXPORT);
+        check(fake_memory.n == PIECES_MAX);
+        contents = fake_copy_out();
+        fake_guest_command(GATE_RELEASE);
+        fake_guest_command(GATE_CREATE);
+        fake_copy_in(contents);
+        fake_guest_command(GATE_OPEN);
+        pieces_check(pointers, PIECES_MAX);
+}
+
+/* As it must stay what it is: of the kind that the application has asked for. */
+FAKE_TEST(test_memory_of_cuMemCreate_is_not_given)
+{
+        const CUmemAllocationProp prop = {
+                .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+        };
+        CUmemGenericAllocationHandle handle;
+
+        fake_guest_start(GIB);
+        check(cuMemCreate(&handle, 2 * MIB, &prop, 0) == CUDA_SUCCESS);
+        fake_guest_close();
+        fake_guest_command(GATE_EXPORT);
+        check(fake_memory.n == 1);
+        fake_guest_command(GATE_RELEASE);
+        check(fake_give(0, 1).error == EINVAL);
+        check(fake_map().error == 0);
+        fake_guest_command(GATE_OPEN);
+}
+
 FAKE_TEST(test_a_part_that_cannot_be_created_leaves_the_others)
 {
         static CUdeviceptr pointers[PIECES_MAX];
@@ -555,6 +619,8 @@ int main(void)
                 cmocka_unit_test(
                         test_a_map_that_fails_in_the_last_of_four_batches_is_answered_once),
                 cmocka_unit_test(test_memory_comes_back_in_parts),
+                cmocka_unit_test(test_given_memory_takes_the_place_of_created),
+                cmocka_unit_test(test_memory_of_cuMemCreate_is_not_given),
                 cmocka_unit_test(test_a_part_that_cannot_be_created_leaves_the_others),
                 cmocka_unit_test(test_a_part_can_be_released_again),
                 cmocka_unit_test(test_many_mapped_pieces_keep_no_descriptors),

@@ -39,6 +39,10 @@
  * come about: the gate keeps those descriptors, answers the next EXPORT with them, and the next
  * RELEASE lets them go. Where MAP fails, CREATE and a copy take its place.
  *
+ * MAP with GIVEN is for memory that another guest has left, and that has been filled anew for this one: so
+ * the driver need not clear it and make it anew. All descriptors are kept. It takes the place of CREATE, and
+ * the state is CLOSED when all allocations have memory, and RELEASED before.
+ *
  * RELEASE and CREATE say for which addresses; ALLOCATIONS come in the order of addresses. While any
  * allocation is without memory the state is RELEASED. RELEASE passes over those that have none,
  * CREATE over those that have some. So memory can come back piece by piece where there is no room
@@ -264,10 +268,18 @@ struct gate_closed {
 /* Up to this many allocations, each with one descriptor, in one ALLOCATIONS or MAP message. */
 #define GATE_BATCH_MAX 64
 
+enum gate_batch_flag {
+        GATE_BATCH_LAST = 1 << 0, /* MAP: only this batch is answered, also after a failure */
+        GATE_BATCH_GIVEN =
+                1 << 1, /* MAP, with LAST: see above; only what it has told to be PLAIN */
+        GATE_BATCH_PLAIN =
+                1 << 2, /* ALLOCATIONS: another's plain memory of that size would do as well */
+};
+
 struct gate_allocations { /* ALLOCATIONS and MAP */
         struct gate_header header;
         uint32_t count;
-        uint16_t last;   /* MAP: 1 in the last batch: only that is answered, also after a failure */
+        uint16_t flags;  /* enum gate_batch_flag; a gate that knows none of them says nothing */
         uint16_t device; /* ALLOCATIONS: on which of WELCOME's devices all of them are */
         struct gate_allocation allocation[GATE_BATCH_MAX];
 };

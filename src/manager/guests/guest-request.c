@@ -127,6 +127,27 @@ static void start_timer(struct guest *guest, uint32_t timeout_ms)
 
 /* Requests. */
 
+/* All that are filled, in one batch: guest_request_gifts(). */
+static int send_gifts(struct guest *guest)
+{
+        struct gate_allocations batch = {
+                .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_MAP },
+                .flags = GATE_BATCH_LAST | GATE_BATCH_GIVEN,
+        };
+        int fds[GATE_BATCH_MAX];
+
+        for (size_t i = 0; i < guest->n_memory; i++) {
+                const struct guest_memory *memory = &guest->memory[i];
+
+                if (memory->gift != GUEST_GIFT_MAPPING)
+                        continue;
+                batch.allocation[batch.count] =
+                        (struct gate_allocation){ memory->address, memory->size };
+                fds[batch.count++] = memory->target;
+        }
+        return gate_link_send(guest->gate, &batch, sizeof(batch), fds, batch.count);
+}
+
 static int send_command(struct guest *guest)
 {
         const struct gate_header header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION,
@@ -139,6 +160,8 @@ static int send_command(struct guest *guest)
                                   .timeout_ms = guest->request.timeout_ms };
         struct gate_take take = { .header = header, .is_question = guest->request.is_question };
 
+        if (guest->request.is_of_gifts)
+                return send_gifts(guest);
         if (guest->request.message == GATE_CLOSE)
                 return gate_link_send(guest->gate, &close, sizeof(close), NULL, 0);
         if (guest->request.message == GATE_STEP)
@@ -163,7 +186,7 @@ static int send_map_batch(struct guest *guest)
                         (struct gate_allocation){ memory->address, memory->size };
                 fds[batch.count++] = memory->source;
         }
-        batch.last = first + batch.count == guest->n_memory;
+        batch.flags = first + batch.count == guest->n_memory ? GATE_BATCH_LAST : 0;
         r = gate_link_send(guest->gate, &batch, sizeof(batch), fds, batch.count);
         if (r == 0)
                 guest->request.n_sent += batch.count;
@@ -186,7 +209,7 @@ static void send_request(struct guest *guest)
         guest->request.is_sent = true;
         if (guest->request.message == GATE_RELEASE)
                 guest->must_stay = true;
-        if (guest->request.message == GATE_MAP)
+        if (guest->request.message == GATE_MAP && !guest->request.is_of_gifts)
                 (void)send_map(guest);
         else
                 guest->request.is_blocked = send_command(guest) == -EAGAIN;
@@ -234,6 +257,20 @@ void guest_request_step(struct guest *guest, uint32_t n_launches, uint32_t windo
         guest_request(guest, GATE_STEP, timeout_ms, done, userdata);
 }
 
+void guest_request_gifts(struct guest *guest, uint32_t timeout_ms, guest_done_fn done,
+                         void *userdata)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < guest->n_memory && n < GATE_BATCH_MAX; i++)
+                if (guest->memory[i].gift == GUEST_GIFT_FILLED) {
+                        guest->memory[i].gift = GUEST_GIFT_MAPPING;
+                        n++;
+                }
+        guest->request.is_of_gifts = true;
+        guest_request(guest, GATE_MAP, timeout_ms, done, userdata);
+}
+
 void guest_request_take(struct guest *guest, bool is_question, uint32_t timeout_ms,
                         guest_done_fn done, void *userdata)
 {
@@ -276,7 +313,7 @@ void guest_watch_demand(struct guest *guest, bool wants_demand)
 void guest_flush(struct guest *guest)
 {
         if (guest->request.message == GATE_MAP && guest->request.is_sent &&
-            guest->request.n_sent < guest->n_memory)
+            !guest->request.is_of_gifts && guest->request.n_sent < guest->n_memory)
                 (void)send_map(guest);
         if (guest->request.is_blocked)
                 guest->request.is_blocked = send_command(guest) == -EAGAIN;
@@ -401,8 +438,8 @@ static uint64_t sum_devices(const struct instance *instance)
         return sum;
 }
 
-static int add_memory(struct guest *guest, const struct gate_allocation *allocation, uint32_t part,
-                      int *fd)
+static int add_memory(struct guest *guest, const struct gate_allocations *batch,
+                      const struct gate_allocation *allocation, int *fd)
 {
         struct guest_memory *memory;
 
@@ -418,7 +455,8 @@ static int add_memory(struct guest *guest, const struct gate_allocation *allocat
         guest->memory[guest->n_memory++] = (struct guest_memory){
                 .address = allocation->address,
                 .size = allocation->size,
-                .part = part,
+                .part = batch->device,
+                .is_plain = batch->flags & GATE_BATCH_PLAIN,
                 .source = TAKE_FD(*fd),
                 .target = -1,
         };
@@ -461,7 +499,7 @@ static int receive_allocations(struct guest *guest, const void *message, size_t 
                 if (guest->request.refused)
                         r = let_go(guest, &fds[i]);
                 else if (guest->request.message == GATE_EXPORT)
-                        r = add_memory(guest, allocation, batch->device, &fds[i]);
+                        r = add_memory(guest, batch, allocation, &fds[i]);
                 else
                         r = set_target(guest, allocation, &fds[i]);
         }
@@ -505,6 +543,11 @@ static bool is_complete(const struct guest *guest)
                        guest_find_memory(guest, range->to) - guest_find_memory(guest, range->from);
 }
 
+static bool makes_parts(const struct guest *guest)
+{
+        return guest->request.message == GATE_CREATE || guest->request.is_of_gifts;
+}
+
 static int receive_result(struct guest *guest, enum gate_state state, const void *message,
                           size_t size)
 {
@@ -515,15 +558,18 @@ static int receive_result(struct guest *guest, enum gate_state state, const void
                 return -EPROTO;
         if (result->error == 0 && !guest->request.refused && !is_complete(guest))
                 return -EPROTO;
-        if (guest->request.message == GATE_CREATE && result->state == GATE_STATE_RELEASED)
+        if (makes_parts(guest) && result->state == GATE_STATE_RELEASED)
                 state = GATE_STATE_RELEASED; /* a part of it is still without memory */
         answer.error = -result->error;
         answer.fate = result->fate;
         answer.driver_code = result->driver_code;
         answer.bytes = result->bytes;
         memcpy(answer.call, result->call, sizeof(answer.call) - 1);
+        if (result->error == 0 && guest->request.message == GATE_RELEASE &&
+            guest->request.range.from == 0)
+                guest->has_gifts = false;
         if (result->error == 0 && guest->request.message != GATE_TAKE) {
-                guest->is_unfilled = guest->request.message == GATE_CREATE && guest->n_memory > 0;
+                guest->is_unfilled = makes_parts(guest) && guest->n_memory > 0;
                 guest->state = state;
         }
         if (guest->state == GATE_STATE_OPEN) {

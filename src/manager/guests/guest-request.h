@@ -50,6 +50,10 @@ void guest_request_range(struct guest *guest, enum gate_message message, struct 
 void guest_request_step(struct guest *guest, uint32_t n_launches, uint32_t window_ms,
                         uint32_t timeout_ms, guest_done_fn done, void *userdata);
 
+/* guest_request_gifts() - MAP of what it was given and is filled, as much as fits into one message. */
+void guest_request_gifts(struct guest *guest, uint32_t timeout_ms, guest_done_fn done,
+                         void *userdata);
+
 /* guest_request_take() - TAKE, or only the question whether that is possible. */
 void guest_request_take(struct guest *guest, bool is_question, uint32_t timeout_ms,
                         guest_done_fn done, void *userdata);

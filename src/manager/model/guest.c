@@ -175,12 +175,16 @@ int guest_charge_target(struct guest *guest, struct failure *failure)
                              guest->payer, &cost);
 }
 
+int guest_take_source(struct guest *guest, struct guest_memory *memory)
+{
+        account_give(&guest->memory_charge, ACCOUNT_DESCRIPTORS, SOURCE_COST);
+        return TAKE_FD(memory->source);
+}
+
 void guest_close_source(struct guest *guest, struct guest_memory *memory)
 {
-        if (memory->source < 0)
-                return;
-        memory->source = fd_close(memory->source);
-        account_give(&guest->memory_charge, ACCOUNT_DESCRIPTORS, SOURCE_COST);
+        if (memory->source >= 0)
+                fd_close(guest_take_source(guest, memory));
 }
 
 void guest_close_target(struct guest *guest, struct guest_memory *memory)
@@ -188,6 +192,7 @@ void guest_close_target(struct guest *guest, struct guest_memory *memory)
         if (memory->target < 0)
                 return;
         memory->target = fd_close(memory->target);
+        memory->gift = GUEST_GIFT_NONE;
         account_give(&guest->memory_charge, ACCOUNT_DESCRIPTORS, TARGET_COST);
 }
 

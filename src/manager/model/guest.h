@@ -59,11 +59,22 @@ enum guest_presence {
         GUEST_RETURNING, /* operation_catch_up has it */
 };
 
+/* Who comes early may get what another one leaves, as its target: handover.h. */
+enum guest_gift {
+        GUEST_GIFT_NONE = 0,
+        GUEST_GIFT_HELD,   /* by us; it is filled first, */
+        GUEST_GIFT_FILLED, /* and then its gate maps it */
+        GUEST_GIFT_MAPPING,
+        GUEST_GIFT_MAPPED,
+};
+
 struct guest_memory {
         uint64_t address, size;
         uint32_t part; /* of its vGPU: which device has it */
-        int source;    /* exported at suspend or migrate; -1: none */
-        int target;    /* created at resume or migrate; -1: none */
+        bool is_plain; /* as its gate says: memory of others would do as well (gate.h) */
+        enum guest_gift gift;
+        int source; /* exported at suspend or migrate; -1: none */
+        int target; /* created at resume or migrate; -1: none */
         /*
          * Handed over (handover.h), or in the middle of an undo: its contents are in the guest's reservation,
          * and nowhere else. What is neither that nor exported any more has come back (undo-release.h).
@@ -168,6 +179,8 @@ struct guest {
         bool is_dead;     /* or let go; kept until the operation that looks at it is over */
         bool is_unburied;        /* it has ended, and is kept until its refresh is over */
         bool is_stuck;           /* undoing has failed for it */
+        bool takes_no_gifts;     /* its driver could not use the memory of others */
+        bool has_gifts;          /* as it came last: of which NVIDIA's library does not tell */
         char let_go_reason[128]; /* "": it has ended by itself */
         enum guest_presence presence;
         uint32_t slot;
@@ -272,7 +285,7 @@ struct guest {
                 size_t n_created, n_begun; /* allocations, from the first on; to be filled */
                 size_t n_creating;         /* the next ones; 0: none are being created */
                 struct guest_fill fill[GUEST_FILLS];
-                bool is_looking, is_over;
+                bool is_looking, is_mapping, is_over;
                 uint64_t
                         lack_ns; /* CLOCK_MONOTONIC: since when it lacks room that nobody makes; or 0 */
                 sd_event_source *timer; /* until it looks for room again */
@@ -288,6 +301,7 @@ struct guest {
                         rest_ms; /* more, once the operation's time is over, unless it is stopped */
                 uint32_t timeout_ms;
                 bool is_question;               /* TAKE */
+                bool is_of_gifts;               /* MAP */
                 struct gate_range range;        /* RELEASE, CREATE */
                 uint32_t n_launches, window_ms; /* STEP */
                 size_t n_sent;                  /* MAP: entries */
@@ -345,6 +359,9 @@ bool guest_lacks_sources(const struct guest *guest);
 /* guest_charge_source() .. - charge for one more descriptor of its memory. Errors: -EDQUOT. */
 int guest_charge_source(struct guest *guest, struct failure *failure);
 int guest_charge_target(struct guest *guest, struct failure *failure);
+
+/* guest_take_source() - the caller has it now; its charge is given back. */
+int guest_take_source(struct guest *guest, struct guest_memory *memory);
 
 /* guest_close_source() .. - close it and give its charge back; -1 is fine. */
 void guest_close_source(struct guest *guest, struct guest_memory *memory);

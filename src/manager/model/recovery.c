@@ -268,11 +268,8 @@ int recovery_put_parked(struct guest *guest, size_t first, size_t n)
                 guest->memory[i].is_parked = true;
         r = tell_memory(guest, &parked, first, n, keeper_put_batch);
         (void)tell_memory(guest, r == 0 ? &exported : &parked, first, n, keeper_drop_batch);
-        for (size_t i = first; i < first + n; i++) {
+        for (size_t i = first; i < first + n; i++)
                 guest->memory[i].is_parked = r == 0;
-                if (r == 0)
-                        guest_close_source(guest, &guest->memory[i]);
-        }
         return r;
 }
 

@@ -2,6 +2,7 @@
 #include "manager/operation/arrival.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "abi/cuda.h"
 #include "base/clock.h"
@@ -36,6 +37,14 @@
 
 /* When nobody makes any more room, how long it may still be lacking. */
 #define LACK_NS 2000000000u
+
+/*
+ * The gate keeps a descriptor of each gift, and its process has a thousand or so. Smaller ones are not worth one; nor
+ * must what fits far behind be given, while nothing is free for that which comes before: so many parts at most.
+ */
+#define GIFTS_MAX   256
+#define GIFT_PART   1024 /* of the guest's memory, at least */
+#define GIFTS_AHEAD 4
 
 static void go_on(struct guest *guest);
 
@@ -102,11 +111,13 @@ static size_t choose(const struct guest *guest, uint64_t room)
         size_t first = guest->arrival.n_created, n = 0;
         uint64_t sum = 0;
 
-        while (first + n < guest->n_memory && guest->memory[first + n].size <= room - sum &&
+        while (first + n < guest->n_memory && guest->memory[first + n].gift == GUEST_GIFT_NONE &&
+               guest->memory[first + n].size <= room - sum &&
                (n == 0 || sum + guest->memory[first + n].size <= part_bytes(guest)))
                 sum += guest->memory[first + n++].size;
-        if (first + n < guest->n_memory && sum < part_bytes(guest) / 2 &&
-            sum + guest->memory[first + n].size > room && filling_is_copying(guest) &&
+        if (first + n < guest->n_memory && guest->memory[first + n].gift == GUEST_GIFT_NONE &&
+            sum < part_bytes(guest) / 2 && sum + guest->memory[first + n].size > room &&
+            filling_is_copying(guest) &&
             handover_is_under_way(guest->instance->operation->target.device[0]))
                 return 0; /* a larger part will do better */
         return n;
@@ -246,8 +257,9 @@ static void look(struct guest *guest)
         struct mover *mover;
         int r;
 
-        if (is_stopping(guest) || guest->arrival.is_looking || guest->arrival.n_creating > 0 ||
-            guest->arrival.timer || guest->arrival.n_created == guest->n_memory)
+        if (is_stopping(guest) || guest->arrival.is_looking || guest->arrival.is_mapping ||
+            guest->arrival.n_creating > 0 || guest->arrival.timer ||
+            guest->arrival.n_created == guest->n_memory)
                 return;
         r = device_get_mover(operation->target.device[0], &mover);
         if (r == 0)
@@ -283,6 +295,118 @@ static void fill(struct guest *guest)
         }
 }
 
+/* Gifts. */
+
+static size_t count_gifts(const struct guest *guest)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < guest->n_memory; i++)
+                n += guest->memory[i].gift != GUEST_GIFT_NONE;
+        return n;
+}
+
+/* Whose memory may be the other's as it is: who could look into the other anyway. */
+static bool may_give(const struct guest *giver, const struct guest *guest)
+{
+        return !guest->takes_no_gifts && giver->uid == guest->uid &&
+               strcmp(giver->container, guest->container) == 0;
+}
+
+/* What it can be for @guest; NULL: nothing. */
+static struct guest_memory *find_place(const struct guest *guest, uint64_t size)
+{
+        uint64_t ahead = 0;
+        bool has_gap = false;
+
+        if (size < guest->memory_bytes / GIFT_PART || count_gifts(guest) == GIFTS_MAX)
+                return NULL;
+        for (size_t i = guest->arrival.n_created + guest->arrival.n_creating;
+             i < guest->n_memory && ahead <= GIFTS_AHEAD * part_bytes(guest); i++) {
+                struct guest_memory *memory = &guest->memory[i];
+
+                if (memory->gift == GUEST_GIFT_NONE && memory->is_plain && memory->size == size)
+                        return memory;
+                has_gap |= memory->gift == GUEST_GIFT_NONE;
+                ahead += has_gap ? memory->size : 0;
+        }
+        return NULL;
+}
+
+/* It is in use already, and was promised to the one that leaves as well: handover_get_lent(). */
+static bool take(struct guest *guest, struct guest *giver, struct guest_memory *memory)
+{
+        struct guest_memory *place = find_place(guest, memory->size);
+        struct failure failure = { 0 };
+
+        if (!place || guest_charge_target(guest, &failure) < 0)
+                return false;
+        guest_close_target(guest, place);
+        place->target = guest_take_source(giver, memory);
+        place->gift = GUEST_GIFT_HELD;
+        room_turn_part(&guest->room[0].arriving, place->size);
+        return true;
+}
+
+bool arrival_take(struct operation *operation, struct guest *giver, struct guest_memory *memory)
+{
+        struct guest *guest;
+
+        if (!operation->is_arriving || !memory->is_plain || memory->source < 0)
+                return false;
+        operation_for_each_guest(guest, operation)
+                if (!guest->arrival.is_over && !is_stopping(guest) && may_give(giver, guest) &&
+                    take(guest, giver, memory))
+                        return true;
+        return false;
+}
+
+static bool has_filled_gift(const struct guest *guest)
+{
+        for (size_t i = 0; i < guest->n_memory; i++)
+                if (guest->memory[i].gift == GUEST_GIFT_FILLED)
+                        return true;
+        return false;
+}
+
+static void on_mapped(struct guest *guest, const struct guest_answer *answer, void *userdata)
+{
+        struct operation *operation = guest->instance->operation;
+
+        (void)userdata;
+        guest->arrival.is_mapping = false;
+        guest->has_gifts |= answer->error == 0;
+        for (size_t i = 0; answer->error == 0 && i < guest->n_memory; i++)
+                if (guest->memory[i].gift == GUEST_GIFT_MAPPING)
+                        guest->memory[i].gift = GUEST_GIFT_MAPPED;
+        if (broadcast_failed(operation, guest, answer)) {
+                guest->takes_no_gifts = true; /* the next time it makes memory of its own */
+                broadcast_fail(operation, guest, answer);
+        }
+        go_on(guest);
+}
+
+/* Its gate does one thing at a time. */
+static void map(struct guest *guest)
+{
+        if (is_stopping(guest) || guest->arrival.is_mapping || guest->arrival.is_looking ||
+            guest->arrival.n_creating > 0 || !has_filled_gift(guest))
+                return;
+        guest->arrival.is_mapping = true;
+        guest_request_gifts(guest, BROADCAST_ANSWER_MS, on_mapped, NULL);
+}
+
+/* What is given is there as what is created is. */
+static void pass_gifts(struct guest *guest)
+{
+        size_t *n = &guest->arrival.n_created;
+
+        if (guest->arrival.n_creating > 0)
+                return;
+        for (; *n < guest->n_memory && guest->memory[*n].gift != GUEST_GIFT_NONE; (*n)++)
+                guest->arrival.lack_ns = 0;
+}
+
 /* One guest after another. */
 
 static void next_guest(struct operation *operation)
@@ -294,6 +418,7 @@ static void next_guest(struct operation *operation)
                         go_on(guest);
                         return;
                 }
+        operation->is_arriving = false;
         if (operation->error == 0 && !operation->is_broken)
                 broadcast_take(operation);
         operation_end_part(operation);
@@ -311,12 +436,14 @@ static void end(struct guest *guest)
 /* The mover may still be letting go of some. */
 static bool has_all(const struct guest *guest)
 {
-        return guest->arrival.n_begun == guest->n_memory && !filling_is_copying(guest);
+        return guest->arrival.n_begun == guest->n_memory && !filling_is_copying(guest) &&
+               !guest->arrival.is_mapping && !has_filled_gift(guest);
 }
 
 static bool is_busy(const struct guest *guest)
 {
-        return guest->arrival.is_looking || guest->arrival.n_creating > 0 || filling_is_busy(guest);
+        return guest->arrival.is_looking || guest->arrival.is_mapping ||
+               guest->arrival.n_creating > 0 || filling_is_busy(guest);
 }
 
 /* What can be done next for it is begun. Each of it comes back here, perhaps at once. */
@@ -324,7 +451,9 @@ static void go_on(struct guest *guest)
 {
         if (guest->arrival.is_over)
                 return;
+        pass_gifts(guest);
         fill(guest);
+        map(guest);
         look(guest);
         if (guest->arrival.is_over)
                 return;
@@ -345,10 +474,26 @@ void arrival_run(struct operation *operation)
         struct guest *guest;
 
         operation_begin_part(operation);
+        operation->is_arriving = true;
         operation_for_each_guest(guest, operation) {
                 guest->arrival.is_over = false;
                 guest->arrival.lack_ns = 0;
                 guest->arrival.n_begun = filling_forget_failed(guest, guest->arrival.n_begun);
         }
         next_guest(operation);
+}
+
+/* The guest whose turn it is. */
+void arrival_go_on(struct operation *operation)
+{
+        struct guest *guest;
+
+        if (!operation->is_arriving)
+                return;
+        operation_pass(operation, "arriving");
+        operation_for_each_guest(guest, operation)
+                if (!guest->arrival.is_over) {
+                        go_on(guest);
+                        return;
+                }
 }

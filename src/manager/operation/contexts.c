@@ -104,6 +104,8 @@ static void step_back(struct guest *guest)
 
 static void settle(struct guest *guest, enum guest_context context, struct place place)
 {
+        /* After that the driver answers imports with 3. */
+        guest->takes_no_gifts |= !place_is_equal(&guest->context_place, &place);
         guest->context = context;
         guest->context_place = place;
         guest->context_target = place_nowhere;

@@ -78,6 +78,15 @@ static void fail(struct guest_fill *fill, int error, const struct mover_done *do
 
 /* Copying. */
 
+static void note_filled(const struct guest_job *job)
+{
+        struct guest_memory *memory = job->guest->memory;
+
+        for (size_t i = job->first; i < job->first + job->n; i++)
+                if (memory[i].gift == GUEST_GIFT_HELD)
+                        memory[i].gift = GUEST_GIFT_FILLED;
+}
+
 static void on_run(struct mover *mover, const struct mover_done *done, void *userdata)
 {
         struct guest_fill *fill = userdata;
@@ -87,6 +96,7 @@ static void on_run(struct mover *mover, const struct mover_done *done, void *use
                 fail(fill, done->error, done);
         } else {
                 copy_job_note_run(&fill->job, done);
+                note_filled(&fill->job);
                 report(fill, "part is filled");
                 operation_pass(operation_of(fill), "arrived");
                 end(fill);

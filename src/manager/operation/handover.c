@@ -13,6 +13,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/recovery.h"
 #include "manager/model/spill-use.h"
+#include "manager/operation/arrival.h"
 #include "manager/operation/operation.h"
 
 /* Who leaves. */
@@ -68,6 +69,27 @@ static int note(struct guest *guest, size_t first, size_t n)
         return r < 0 ? r : recovery_put_parked(guest, first, n);
 }
 
+/* Who comes takes it as it is, if it can: the driver need not clear it then, and make it anew. */
+static void let_go(struct guest *guest, size_t first, size_t n)
+{
+        const struct operation *operation = guest->instance->operation;
+        struct operation *early = handover_find_early(operation->source.device[0]);
+        uint64_t given = 0;
+
+        for (size_t i = first; i < first + n; i++) {
+                if (early && arrival_take(early, guest, &guest->memory[i]))
+                        given += guest->memory[i].size;
+                else
+                        guest_close_source(guest, &guest->memory[i]);
+        }
+        if (given == 0)
+                return;
+        log_event_of(guest->payer, LOG_LEVEL_DEBUG, "memory is given",
+                     "vgpu=%s pid=%d to=%s bytes=%" PRIu64, operation->instance->name,
+                     (int)guest->pid, early->instance->name, given);
+        arrival_go_on(early);
+}
+
 bool handover_pass(struct guest *guest, size_t first, size_t n)
 {
         struct operation *operation = guest->instance->operation;
@@ -77,6 +99,7 @@ bool handover_pass(struct guest *guest, size_t first, size_t n)
         promise(guest, before + sum_sizes(guest, first, n));
         r = note(guest, first, n);
         if (r == 0) {
+                let_go(guest, first, n);
                 operation_pass(operation, "handed");
                 return true;
         }

@@ -16,6 +16,12 @@
  *   - it does not record its end before all that hand over on its device have recorded theirs;
  *   - one that hands over and is undone breaks it, and waits until it has let go.
  *
+ * The driver clears memory that is freed, before anybody gets it, with the engine that copies to the device. So what
+ * is let go may be given to the one that comes as it is, without being freed: an allocation for one of the same size,
+ * which is filled, and then mapped by its gate (gate.h: GIVEN). What there was in it could be read, and what will be
+ * there written, by the process that has left it; so that must be one that could do so anyway: of the same user, in the
+ * same container or none.
+ *
  * After a restart both are undone, in this order, too.
  */
 

@@ -98,6 +98,7 @@ struct operation {
         struct place source, target;
         bool keep_context, is_by_itself, must_verify, will_detach, pre_copies;
         bool hands_over, is_early; /* handover.h */
+        bool is_arriving;          /* arrival.h: its memory comes in parts */
         bool is_for_another;       /* @asker is not the owner */
         uid_t asker;
         uint64_t group;           /* group.h; 0: none */

@@ -79,6 +79,8 @@ static void on_parked(struct guest *guest, bool is_done)
                 end(guest);
                 return;
         }
+        for (size_t i = guest->copy.first; i < guest->copy.first + guest->copy.n; i++)
+                guest_close_source(guest, &guest->memory[i]);
         operation_pass(operation, "parked");
         next_part(guest);
 }
