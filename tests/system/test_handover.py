@@ -4,6 +4,7 @@
 import os
 import re
 import signal
+import time
 import unittest
 import unittest.mock
 
@@ -13,15 +14,19 @@ from wait import until
 # One of these fits on a device of 256 MiB beside their contexts of 16 MiB, two do not.
 SIZE = ("--size", "160M", "--piece", "8M")
 QUOTA = 200 * MIB
+# Seconds for which the one that leaves is held up.
+HELD_UP = 4
+
 OPTIONS = ("--simulate", "1xH200:256M", "--overcommit", "all", "--pool-limit", "1G", "--log-level", "debug")
 
 
 class Handover(unittest.TestCase):
     options = OPTIONS
     keeps_context = True
+    swap_time = "100"
 
     def setUp(self):
-        self.host = self.enterContext(Host(options=(*self.options, "--swap-time", "100")))
+        self.host = self.enterContext(Host(options=(*self.options, "--swap-time", self.swap_time)))
         self.host.start()
         self.guests = [self.guest(name) for name in ("one", "two")]
 
@@ -107,6 +112,24 @@ class Handover(unittest.TestCase):
                 guest.step()
         parked = [label for label in self.host.labels() if label.startswith("parked/")]
         self.assertEqual(parked, [])
+        self.finish()
+
+
+class Waits(Handover):
+    swap_time = "10"
+
+    def test_a_wait_for_the_other_one_makes_no_stay_longer(self):
+        """A guaranteed stay is nine times what the way out and in took, but not of what others let one wait."""
+        coming, leaving, has_come = self.begin()
+        self.wait_coming(coming)
+        until(lambda: self.parts(coming, "filled"), "a part of it to arrive")
+        paused = time.monotonic()
+        until(lambda: time.monotonic() - paused > HELD_UP, "a long wait")
+        self.host.go_on("mover.passed")
+        until(has_come, "the step")
+        came = time.monotonic()
+        until(self.ask(leaving), "its next step", seconds=9 * HELD_UP + 30, context=self.log)
+        self.assertLess(time.monotonic() - came, 9 * HELD_UP)
         self.finish()
 
 

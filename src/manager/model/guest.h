@@ -288,6 +288,8 @@ struct guest {
                 bool is_looking, is_mapping, is_over;
                 uint64_t
                         lack_ns; /* CLOCK_MONOTONIC: since when it lacks room that nobody makes; or 0 */
+                uint64_t
+                        waits_since_ns; /* CLOCK_MONOTONIC: for room, and nothing of it is copied; or 0 */
                 sd_event_source *timer; /* until it looks for room again */
         } arrival;
 

@@ -62,6 +62,21 @@ static uint64_t part_bytes(const struct guest *guest)
 
 /* Waiting for room. */
 
+/* For others to leave: that is their turn, and not what it costs to come (stay.h). */
+static void begin_wait(struct guest *guest)
+{
+        if (guest->arrival.waits_since_ns == 0 && !filling_is_copying(guest))
+                guest->arrival.waits_since_ns = clock_now(CLOCK_MONOTONIC);
+}
+
+static void end_wait(struct guest *guest)
+{
+        if (guest->arrival.waits_since_ns)
+                guest->instance->operation->room_ns +=
+                        clock_now(CLOCK_MONOTONIC) - guest->arrival.waits_since_ns;
+        guest->arrival.waits_since_ns = 0;
+}
+
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct guest *guest = userdata;
@@ -89,6 +104,7 @@ static void wait_for_room(struct guest *guest)
         uint64_t now = clock_now(CLOCK_MONOTONIC);
         int r = 0;
 
+        begin_wait(guest);
         if (handover_is_under_way(operation->target.device[0]))
                 guest->arrival.lack_ns = 0;
         else if (guest->arrival.lack_ns == 0)
@@ -167,6 +183,7 @@ static void create(struct guest *guest, size_t n)
         const struct guest_memory *first = &guest->memory[guest->arrival.n_created];
         const struct guest_memory *last = first + n - 1;
 
+        end_wait(guest);
         close_targets(guest, guest->arrival.n_created, n);
         guest->arrival.n_creating = n;
         guest_request_range(guest, GATE_CREATE,
@@ -290,6 +307,7 @@ static void fill(struct guest *guest)
 
                 if (n == 0)
                         return;
+                end_wait(guest); /* something was given to it */
                 guest->arrival.n_begun += n;
                 filling_begin(guest, first, n, go_on);
         }
@@ -426,6 +444,7 @@ static void next_guest(struct operation *operation)
 
 static void end(struct guest *guest)
 {
+        end_wait(guest);
         guest->arrival.timer = sd_event_source_disable_unref(guest->arrival.timer);
         guest->arrival.is_over = true;
         if (!is_stopping(guest))
