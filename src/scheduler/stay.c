@@ -62,6 +62,15 @@ static bool is_idle(const struct stay *stay, uint64_t now)
         return get_idle_since(stay) <= now;
 }
 
+/* Has it had no work for a moment, there or away? Then what it was cut off from is over. */
+static bool has_rested(const struct stay *stay, uint64_t now)
+{
+        if (stay->place == STAY_HERE)
+                return is_idle(stay, now);
+        return stay->place == STAY_AWAY &&
+               (stay->wants > 0 ? stay->wants : now) >= add(stay->since, STAY_EARLY_MIN);
+}
+
 /* Who does not come to rest is not interactive, whatever its owner says. */
 static enum stay_class get_class(const struct stay *stay)
 {
@@ -331,7 +340,7 @@ uint64_t stay_decide(struct stay **stays, size_t n, int64_t free, uint64_t now)
         for (size_t i = 0; i < n; i++) {
                 stays[i]->is_chosen = false;
                 stays[i]->verdict = STAY_NOTHING;
-                if (stays[i]->place == STAY_HERE && is_idle(stays[i], now))
+                if (has_rested(stays[i], now))
                         stays[i]->was_cut = false;
                 if (stays[i]->wants > 0 && stays[i]->not_before > now)
                         decision.next = sooner(decision.next, stays[i]->not_before);

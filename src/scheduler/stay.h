@@ -16,7 +16,7 @@
  * the programs do. An idle vGPU of the interactive class may leave for another interactive one at any time: each
  * such swap serves somebody who waits.
  *
- * One that had work when it left counts as batch until it has had none for a moment.
+ * One that had work when it left counts as batch until it has had none for a moment, on the device or off it.
  *
  * Who waits comes in the order of waiting, the interactive class first; but when the batch class had nothing on
  * the device for STAY_PATIENCE, all are equal. Nobody passes by one whose room is being made, so nobody waits

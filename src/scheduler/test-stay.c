@@ -503,6 +503,35 @@ static void test_interactive_comes_first(void **state)
         assert_true(guests[11].n_swaps >= 25);
 }
 
+/* Cut off from the end of its work; who wants the device again only a while later is no reason to call it batch. */
+static void test_who_rests_away_is_interactive_again(void **state)
+{
+        struct stay here = { .takes_turns = true,
+                             .class = STAY_INTERACTIVE,
+                             .weight = 1,
+                             .bytes = GIB,
+                             .since = 9 * SECOND,
+                             .last_work = 9 * SECOND,
+                             .guaranteed = 90 * SECOND };
+        struct stay away = { .takes_turns = true,
+                             .class = STAY_INTERACTIVE,
+                             .weight = 1,
+                             .place = STAY_AWAY,
+                             .since = 9 * SECOND,
+                             .needs = GIB,
+                             .was_cut = true };
+
+        (void)state;
+        away.wants = away.since + STAY_EARLY_MIN / 2;
+        (void)stay_decide((struct stay *[]){ &here, &away }, 2, 0, 12 * SECOND);
+        assert_true(away.was_cut);
+        assert_false(here.is_chosen);
+        away.wants = away.since + STAY_EARLY_MIN;
+        (void)stay_decide((struct stay *[]){ &here, &away }, 2, 0, 12 * SECOND);
+        assert_false(away.was_cut);
+        assert_true(here.is_chosen);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -523,6 +552,7 @@ int main(void)
                 cmocka_unit_test(test_turns_are_as_the_shares),
                 cmocka_unit_test(test_a_crowd),
                 cmocka_unit_test(test_interactive_comes_first),
+                cmocka_unit_test(test_who_rests_away_is_interactive_again),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
