@@ -162,5 +162,19 @@ class Strangers(Gifts):
         self.check_end()
 
 
+class OtherOwners(Gifts):
+    def guest(self, name):
+        """root's, in the vGPU of another user each."""
+        self.host.call("CreateVgpu", name=name, frame_buffer=QUOTA, owner=1000 + len(self.host.guests))
+        self.host.call("SetVgpuIdle", name=name, idle_after=3600, idle_keep_context=True)
+        return self.host.guest(name, *SIZE, "--on-demand")
+
+    def test_another_owner_gets_none(self):
+        for _ in range(2):
+            self.swap()
+            self.assertEqual(self.gifts(), [])
+        self.check_end()
+
+
 if __name__ == "__main__":
     unittest.main()

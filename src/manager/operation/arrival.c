@@ -324,11 +324,18 @@ static size_t count_gifts(const struct guest *guest)
         return n;
 }
 
+/* Not every container has an id that is found; in one the number of a user says nothing. */
+static bool are_in_one_place(const struct guest *giver, const struct guest *guest)
+{
+        return strcmp(giver->container, guest->container) == 0 &&
+               (guest->container[0] != '\0' || (!giver->is_confined && !guest->is_confined));
+}
+
 /* Whose memory may be the other's as it is: who could look into the other anyway. */
 static bool may_give(const struct guest *giver, const struct guest *guest)
 {
         return !guest->takes_no_gifts && giver->uid == guest->uid &&
-               strcmp(giver->container, guest->container) == 0;
+               giver->instance->owner == guest->instance->owner && are_in_one_place(giver, guest);
 }
 
 /* What it can be for @guest; NULL: nothing. */

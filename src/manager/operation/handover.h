@@ -20,7 +20,7 @@
  * is let go may be given to the one that comes as it is, without being freed: an allocation for one of the same size,
  * which is filled, and then mapped by its gate (gate.h: GIVEN). What there was in it could be read, and what will be
  * there written, by the process that has left it; so that must be one that could do so anyway: of the same user, in the
- * same container or none.
+ * same container or none, and in a vGPU of the same owner.
  *
  * After a restart both are undone, in this order, too.
  */
