@@ -69,9 +69,18 @@ static void end(struct guest_fill *fill)
                 set_free(fill);
 }
 
+/* What was given may be why, whoever gave it: the next time it makes memory of its own. */
+static void take_no_gifts(const struct guest_job *job)
+{
+        for (size_t i = job->first; i < job->first + job->n; i++)
+                job->guest->takes_no_gifts |= job->guest->memory[i].gift == GUEST_GIFT_HELD;
+}
+
 static void fail(struct guest_fill *fill, int error, const struct mover_done *done)
 {
         fill->has_failed = true;
+        if (error != -ECONNRESET)
+                take_no_gifts(&fill->job);
         copy_fail(&fill->job, error, done);
         end(fill);
 }
