@@ -48,7 +48,7 @@ struct options {
         bool managed;
         bool async_pool;
         bool on_demand;
-        bool alike;
+        uint64_t alike;
         bool say_first;
         const char *log;
 };
@@ -94,9 +94,9 @@ static uint32_t first_word(const struct training *training, size_t allocation)
 }
 
 /* Each block of an allocation is another: one in the place of another is noticed, and no two are kept as one. */
-static uint32_t block_word(const struct training *training, size_t at)
+static uint32_t block_word(const struct training *training, size_t allocation, size_t at)
 {
-        return training->options.alike ? 0 : (uint32_t)(at / BLOCK) << 16;
+        return allocation < training->options.alike ? 0 : (uint32_t)(at / BLOCK) << 16;
 }
 
 /* What the word at @at of the allocation is after the steps so far. */
@@ -104,19 +104,21 @@ static uint32_t word_now(const struct training *training, size_t allocation, siz
 {
         bool is_still = allocation < training->options.still;
 
-        return first_word(training, allocation) + block_word(training, at) +
+        return first_word(training, allocation) + block_word(training, allocation, at) +
                (is_still ? 0 : (uint32_t)training->step);
 }
 
-static void fill(const struct training *training, const struct allocation *allocation,
-                 uint32_t word)
+static void fill(const struct training *training, size_t n)
 {
+        const struct allocation *allocation = &training->allocation[n];
+
         for (size_t at = 0; at < allocation->size; at += BLOCK) {
                 size_t rest = allocation->size - at;
                 const struct allocation block = { .pointer = allocation->pointer + at,
                                                   .size = rest < BLOCK ? rest : BLOCK };
 
-                launch(training->fill, &block, word + block_word(training, at));
+                launch(training->fill, &block,
+                       first_word(training, n) + block_word(training, n, at));
         }
 }
 
@@ -129,7 +131,7 @@ static void add_allocation(struct training *training, CUdeviceptr pointer, size_
                 exit(2);
         }
         *allocation = (struct allocation){ .pointer = pointer, .size = size };
-        fill(training, allocation, first_word(training, training->n_allocations));
+        fill(training, training->n_allocations);
         if (training->options.say_first && training->n_allocations == 0) {
                 must(DRIVER(cuCtxSynchronize)());
                 puts("first kernels");
@@ -455,7 +457,7 @@ static const char usage[] =
         "  --on-demand          after the first step, one for each line of standard input\n"
         "  --children N         start N more processes like this one\n"
         "  --forks N            fork children all the time, N live at once (at most 16)\n"
-        "  --alike              all blocks of 2 MiB of an allocation are the same\n"
+        "  --alike[=N]          all blocks of 2 MiB of an allocation are the same (of the first N)\n"
         "  --say-first          'first kernels', once those of the first allocation have run\n"
         "  --seed N             all words are so much larger than without it\n"
         "  --log FILE           one line a step (default: standard error)\n";
@@ -466,7 +468,7 @@ static const struct option option_names[] = {
         { "steps", required_argument, NULL, 'n' }, { "threads", required_argument, NULL, 't' },
         { "pause", required_argument, NULL, 'p' }, { "sync-loop", no_argument, NULL, 'y' },
         { "managed", no_argument, NULL, 'g' },     { "async-pool", no_argument, NULL, 'a' },
-        { "on-demand", no_argument, NULL, 'd' },   { "alike", no_argument, NULL, 'A' },
+        { "on-demand", no_argument, NULL, 'd' },   { "alike", optional_argument, NULL, 'A' },
         { "say-first", no_argument, NULL, 'F' },   { "children", required_argument, NULL, 'c' },
         { "forks", required_argument, NULL, 'f' }, { "seed", required_argument, NULL, 'e' },
         { "log", required_argument, NULL, 'l' },   { NULL, 0, NULL, 0 },
@@ -484,7 +486,6 @@ static bool parse_switch(struct options *options, int option)
                        : option == 'g' ? &options->managed
                        : option == 'a' ? &options->async_pool
                        : option == 'd' ? &options->on_demand
-                       : option == 'A' ? &options->alike
                        : option == 'F' ? &options->say_first
                                        : NULL;
 
@@ -518,6 +519,9 @@ static void parse_one(struct options *options, int option, const char *text)
                 break;
         case 'S':
                 options->still = strtoull(text, NULL, 10);
+                break;
+        case 'A':
+                options->alike = text ? strtoull(text, NULL, 10) : UINT64_MAX;
                 break;
         case 'm':
                 options->small = strtoul(text, NULL, 10);

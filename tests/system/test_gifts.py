@@ -83,6 +83,42 @@ class Swaps(Gifts):
               context=lambda: str(self.host.call("ListDevices")))
 
 
+class Alike(Gifts):
+    """Of the first pieces of each all blocks are the same."""
+
+    def contents(self):
+        return (*super().contents(), f"--alike={self.n_alike}")
+
+    def look_at_swaps(self):
+        """Bytes given at each after the first two, and what the pool saves."""
+        given = []
+        for n in range(5):
+            self.swap()
+            given += [sum(self.gifts())] if n >= 2 else []
+        self.away()
+        saved = self.host.call("GetInfo")["pool"]["saved"]
+        self.check_end()
+        return given, saved
+
+
+class LittleAlike(Alike):
+    n_alike = 1
+
+    def test_a_few_equal_blocks_are_kept_twice(self):
+        given, saved = self.look_at_swaps()
+        self.assertEqual(saved, 0)
+        self.assertGreater(min(given), 0, given)
+
+
+class MuchAlike(Alike):
+    n_alike = 5
+
+    def test_many_equal_blocks_are_kept_once(self):
+        given, saved = self.look_at_swaps()
+        self.assertGreaterEqual(saved, self.n_alike * 6 * MIB)
+        self.assertEqual(max(given), 0, given)
+
+
 class ContextsIncluded(Gifts):
     keeps_context = False
 

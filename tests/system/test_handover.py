@@ -37,7 +37,11 @@ class Handover(unittest.TestCase):
         faults = self.host.faults / name  # of its gate alone: who comes exports its memory, too
         faults.mkdir()
         with unittest.mock.patch.dict(os.environ, OPENVGPU_FAULT_DIR=str(faults)):
-            return self.host.guest(name, *SIZE, "--seed", 1000 * len(self.host.guests), "--on-demand")
+            return self.host.guest(name, *SIZE, *self.contents(), "--on-demand")
+
+    def contents(self):
+        """No two have a block in common."""
+        return ("--seed", 1000 * len(self.host.guests))
 
     def log(self):
         return (self.host.root / "log").read_text(errors="replace")

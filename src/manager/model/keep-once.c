@@ -13,6 +13,10 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/pool-group.h"
+#include "manager/model/promise.h"
+
+/* Of the memory of one that may have to hand over. */
+#define WORTH_PART 16
 
 /* In one turn of the event loop: about a millisecond. */
 #define BLOCKS_A_TURN 2
@@ -168,13 +172,27 @@ static int on_turn(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
+/*
+ * Blocks that are held twice keep their vGPU from handing over (operation/handover.h). Where vGPUs take turns that
+ * costs more than a few blocks are worth, and almost all programs have a few: of zeros, say.
+ */
+static bool are_worth_it(const struct guest *guest, const struct pool_place *places, size_t n)
+{
+        size_t n_equal = 0;
+
+        for (size_t i = 0; i < n; i++)
+                n_equal += places[i].slab != 0;
+        return n_equal >= n / WORTH_PART ||
+               !promise_is_overcommitted(instance_home(guest->instance));
+}
+
 bool keep_once(struct guest *guest, bool must_verify, kept_once_fn then)
 {
         struct manager *manager = guest->instance->manager;
         CLEANUP(freep) struct pool_place *places = NULL;
         size_t n = 0;
 
-        if (equal_blocks_find(guest, &places, &n) < 0 || !places)
+        if (equal_blocks_find(guest, &places, &n) < 0 || !places || !are_worth_it(guest, places, n))
                 return false;
         if (!must_verify) {
                 guest->copy.has_moved |= join(guest, places, n);
