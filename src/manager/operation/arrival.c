@@ -373,11 +373,11 @@ static bool take(struct guest *guest, struct guest *giver, struct guest_memory *
         return true;
 }
 
-bool arrival_take(struct operation *operation, struct guest *giver, struct guest_memory *memory)
+static bool take_from(struct operation *operation, struct guest *giver, struct guest_memory *memory)
 {
         struct guest *guest;
 
-        if (!operation->is_arriving || !memory->is_plain || memory->source < 0)
+        if (!memory->is_plain || memory->source < 0)
                 return false;
         operation_for_each_guest(guest, operation)
                 if (!guest->arrival.is_over && !is_stopping(guest) && may_give(giver, guest) &&
@@ -443,7 +443,7 @@ static void next_guest(struct operation *operation)
                         go_on(guest);
                         return;
                 }
-        operation->is_arriving = false;
+        operation->taker = NULL;
         if (operation->error == 0 && !operation->is_broken)
                 broadcast_take(operation);
         operation_end_part(operation);
@@ -487,6 +487,21 @@ static void go_on(struct guest *guest)
                 end(guest);
 }
 
+/* The guest whose turn it is. */
+static void go_on_with(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_pass(operation, "arriving");
+        operation_for_each_guest(guest, operation)
+                if (!guest->arrival.is_over) {
+                        go_on(guest);
+                        return;
+                }
+}
+
+static const struct operation_taker taker = { .take = take_from, .go_on = go_on_with };
+
 void arrival_begin(struct operation *operation)
 {
         struct guest *guest;
@@ -500,26 +515,11 @@ void arrival_run(struct operation *operation)
         struct guest *guest;
 
         operation_begin_part(operation);
-        operation->is_arriving = true;
+        operation->taker = &taker;
         operation_for_each_guest(guest, operation) {
                 guest->arrival.is_over = false;
                 guest->arrival.lack_ns = 0;
                 guest->arrival.n_begun = filling_forget_failed(guest, guest->arrival.n_begun);
         }
         next_guest(operation);
-}
-
-/* The guest whose turn it is. */
-void arrival_go_on(struct operation *operation)
-{
-        struct guest *guest;
-
-        if (!operation->is_arriving)
-                return;
-        operation_pass(operation, "arriving");
-        operation_for_each_guest(guest, operation)
-                if (!guest->arrival.is_over) {
-                        go_on(guest);
-                        return;
-                }
 }

@@ -13,7 +13,6 @@
 #include "manager/model/manager.h"
 #include "manager/model/recovery.h"
 #include "manager/model/spill-use.h"
-#include "manager/operation/arrival.h"
 #include "manager/operation/operation.h"
 
 /* Who leaves. */
@@ -77,7 +76,7 @@ static void let_go(struct guest *guest, size_t first, size_t n)
         uint64_t given = 0;
 
         for (size_t i = first; i < first + n; i++) {
-                if (early && arrival_take(early, guest, &guest->memory[i]))
+                if (early && early->taker && early->taker->take(early, guest, &guest->memory[i]))
                         given += guest->memory[i].size;
                 else
                         guest_close_source(guest, &guest->memory[i]);
@@ -87,7 +86,7 @@ static void let_go(struct guest *guest, size_t first, size_t n)
         log_event_of(guest->payer, LOG_LEVEL_DEBUG, "memory is given",
                      "vgpu=%s pid=%d to=%s bytes=%" PRIu64, operation->instance->name,
                      (int)guest->pid, early->instance->name, given);
-        arrival_go_on(early);
+        early->taker->go_on(early);
 }
 
 bool handover_pass(struct guest *guest, size_t first, size_t n)

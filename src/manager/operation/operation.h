@@ -35,6 +35,7 @@
 struct control_pending;
 struct device;
 struct guest;
+struct guest_memory;
 struct instance;
 struct manager;
 struct operation;
@@ -87,6 +88,13 @@ struct operation_request {
         struct control_pending *pending; /* is answered at the end */
 };
 
+/* Who comes takes what another one leaves (handover.h). */
+struct operation_taker {
+        /* @memory of @giver becomes that of an allocation of @operation's guests. False: it fits none. */
+        bool (*take)(struct operation *operation, struct guest *giver, struct guest_memory *memory);
+        void (*go_on)(struct operation *operation); /* that was all for now */
+};
+
 struct operation {
         struct instance *instance;
         const struct operation_kind *kind;
@@ -97,9 +105,9 @@ struct operation {
          */
         struct place source, target;
         bool keep_context, is_by_itself, must_verify, will_detach, pre_copies;
-        bool hands_over, is_early; /* handover.h */
-        bool is_arriving;          /* arrival.h: its memory comes in parts */
-        bool is_for_another;       /* @asker is not the owner */
+        bool hands_over, is_early;           /* handover.h */
+        const struct operation_taker *taker; /* while its memory comes in parts: arrival.c */
+        bool is_for_another;                 /* @asker is not the owner */
         uid_t asker;
         uint64_t group;           /* group.h; 0: none */
         bool is_broken;           /* another of its group has failed: */
