@@ -11,7 +11,7 @@
  *     copy I J       fills memory of device I, copies it to device J and compares: "copied"
  *     busy I US      runs a kernel of that length on device I: "done"
  *     meet 0 MS      so long, in steps: a kernel on each device, and one that waits for those of the other
- *                    devices; each step is submitted device by device: "met STEPS"
+ *                    devices, in memory of device 0; each step is submitted device by device: "met STEPS"
  *     fill I VALUE   fills what it holds of device I: "filled"
  *     check I VALUE  "right", or which byte is not: "wrong ..."
  *     reach I J      device J fills what it holds of device I with J, after "access I J": "filled"
@@ -189,17 +189,24 @@ static void copy(int from, int to)
         puts("copied");
 }
 
-static void give_access(int owner, int device)
+/* @device, which is the current one then, gets access to the memory of @owner. */
+static void enable_peer(int owner, int device)
 {
-        CUdeviceptr pointer = make_filled(owner, 1);
         CUresult result;
-        int can = 0;
 
-        must(DRIVER(cuDeviceCanAccessPeer)(&can, device, owner));
         use(device);
         result = DRIVER(cuCtxEnablePeerAccess)(devices[owner].context, 0);
         if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
                 must_succeed(result, "cuCtxEnablePeerAccess");
+}
+
+static void give_access(int owner, int device)
+{
+        CUdeviceptr pointer = make_filled(owner, 1);
+        int can = 0;
+
+        must(DRIVER(cuDeviceCanAccessPeer)(&can, device, owner));
+        enable_peer(owner, device);
         must(DRIVER(cuMemsetD8_v2)(pointer, 7, COPY_BYTES)); /* by @device */
         must(DRIVER(cuCtxSynchronize)());
         check(owner, pointer, 7);
@@ -251,20 +258,20 @@ static void synchronize_all(void)
         }
 }
 
+/* The devices count in memory of one of them: what two of them add to a word of the host at once is not their sum. */
 static void meet(uint64_t ms)
 {
-        static _Alignas(4096) unsigned char page[4096];
         uint64_t until = clock_now(CLOCK_MONOTONIC) + ms * 1000000, us = 2000, n = 0;
         uint32_t n_ranks = (uint32_t)n_devices;
         struct meeting meeting[DEVICES_MAX];
-        CUdeviceptr word;
+        CUdeviceptr word = make_filled(0, 0);
         void *busy[] = { &us }, *meet[] = { &word, &n_ranks };
 
-        use(0);
-        must(DRIVER(cuMemHostRegister_v2)(page, sizeof(page), 3)); /* portable, for devices */
-        must(DRIVER(cuMemHostGetDevicePointer_v2)(&word, page, 0));
-        for (int i = 0; i < n_devices; i++)
+        for (int i = 0; i < n_devices; i++) {
                 make_meeting(i, &meeting[i]);
+                if (i > 0)
+                        enable_peer(0, i);
+        }
         for (; clock_now(CLOCK_MONOTONIC) < until; n++) {
                 for (int i = 0; i < n_devices; i++) {
                         launch(i, meeting[i].busy, busy);
@@ -274,7 +281,8 @@ static void meet(uint64_t ms)
                         synchronize_all();
         }
         synchronize_all();
-        must(DRIVER(cuMemHostUnregister)(page));
+        use(0);
+        must(DRIVER(cuMemFree_v2)(word));
         printf("met %llu\n", (unsigned long long)n);
 }
 
