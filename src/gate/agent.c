@@ -28,6 +28,7 @@
 #include "gate/quota.h"
 #include "gate/ticket.h"
 #include "gate/turns.h"
+#include "gate/visible.h"
 #include "gate/vmm.h"
 
 /*
@@ -586,6 +587,7 @@ void agent_describe(struct gate_join *join)
 {
         join->n_imports = vmm_count_imports();
         join->ticket_slot = ticket_get_slot();
+        join->n_seen = visible_count_seen();
 }
 
 static void reconnect(uint64_t *interval_ns)

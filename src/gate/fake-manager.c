@@ -32,7 +32,7 @@ static struct {
         bool is_greeting; /* the thread has not been joined */
         struct gate_join join;
         char refusal[GATE_TEXT_MAX];
-        char device_uuid[48];
+        char device_uuid[48], hidden_uuid[48];
 } manager = { .listener = -1, .socket = -1 };
 
 struct fake_memory fake_memory;
@@ -199,7 +199,9 @@ static void *greet(void *argument)
         }
         header_fill(&welcome, GATE_WELCOME);
         memcpy(welcome.device_uuid[0], manager.device_uuid, sizeof(welcome.device_uuid[0]));
-        check(packet_send(socket, &welcome, gate_welcome_size(1), &manager.page_fd, 1) == 0);
+        memcpy(welcome.device_uuid[1], manager.hidden_uuid, sizeof(welcome.device_uuid[1]));
+        check(packet_send(socket, &welcome, gate_welcome_size(manager.hidden_uuid[0] ? 2 : 1),
+                          &manager.page_fd, 1) == 0);
         manager.socket = socket;
         return NULL;
 }
@@ -228,6 +230,11 @@ void fake_manager_refuse(const char *text)
 void fake_manager_name_device(const char *uuid)
 {
         snprintf(manager.device_uuid, sizeof(manager.device_uuid), "%s", uuid);
+}
+
+void fake_manager_hide_device(const char *uuid)
+{
+        snprintf(manager.hidden_uuid, sizeof(manager.hidden_uuid), "%s", uuid);
 }
 
 struct gate_join fake_manager_wait_for_join(void)

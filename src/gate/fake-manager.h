@@ -63,6 +63,9 @@ void fake_manager_refuse(const char *text);
 /* fake_manager_name_device() - in the next WELCOME; else it names none. */
 void fake_manager_name_device(const char *uuid);
 
+/* fake_manager_hide_device() - and this one behind it, which the program shall not see. */
+void fake_manager_hide_device(const char *uuid);
+
 /* fake_manager_hang_up() - and be there at once for who joins again. */
 void fake_manager_hang_up(void);
 

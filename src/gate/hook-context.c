@@ -16,6 +16,7 @@
 #include "gate/peer.h"
 #include "gate/pool.h"
 #include "gate/quota.h"
+#include "gate/visible.h"
 
 /* What a context takes: more than most do, of devices that have as much. */
 #define CONTEXT_BYTES      (768 * MIB)
@@ -60,6 +61,8 @@ CUresult our_cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device
                                    .is_charged = true };
         CUresult result;
 
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
         if (!may_create(device))
                 return CUDA_ERROR_OUT_OF_MEMORY;
         do
@@ -75,6 +78,8 @@ CUresult our_cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice dev
                                    .is_charged = true };
         CUresult result;
 
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
         if (!may_create(device))
                 return CUDA_ERROR_OUT_OF_MEMORY;
         do
@@ -91,6 +96,8 @@ CUresult our_cuCtxCreate_v3(CUcontext *context, void *affinity, int n_affinity, 
                                    .is_charged = true };
         CUresult result;
 
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
         if (!may_create(device))
                 return CUDA_ERROR_OUT_OF_MEMORY;
         do
@@ -106,6 +113,8 @@ CUresult our_cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags
                                    .is_charged = true };
         CUresult result;
 
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
         if (!may_create(device))
                 return CUDA_ERROR_OUT_OF_MEMORY;
         do
@@ -198,6 +207,8 @@ CUresult our_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
         bool is_new = !has_primary(device);
         CUresult result;
 
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
         if (is_new && !may_create(device))
                 return CUDA_ERROR_OUT_OF_MEMORY;
         do

@@ -12,6 +12,7 @@
 #include "gate/pool.h"
 #include "gate/quota.h"
 #include "gate/settings.h"
+#include "gate/visible.h"
 
 static bool is_movable_here(void)
 {
@@ -122,9 +123,12 @@ CUresult our_cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 
 CUresult our_cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
-        CUresult result = DRIVER(cuDeviceTotalMem_v2)(bytes, device);
+        CUresult result;
         struct quota_view quota;
 
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
+        result = DRIVER(cuDeviceTotalMem_v2)(bytes, device);
         quota_get(device, &quota);
         if (result == CUDA_SUCCESS && quota.is_limited && *bytes > quota.limit)
                 *bytes = quota.limit;

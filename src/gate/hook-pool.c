@@ -14,6 +14,7 @@
 #include "gate/holding.h"
 #include "gate/memory.h"
 #include "gate/pool.h"
+#include "gate/visible.h"
 #include "wire/gate.h"
 
 static uint64_t key_of(const void *handle)
@@ -163,8 +164,12 @@ CUresult our_cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool,
 
 CUresult our_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 {
-        CUresult result = DRIVER(cuMemPoolCreate)(pool, props);
+        CUresult result;
 
+        if (props && props->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+            !visible_has(props->location.id))
+                return CUDA_ERROR_INVALID_DEVICE;
+        result = DRIVER(cuMemPoolCreate)(pool, props);
         if (result == CUDA_SUCCESS)
                 pool_created(*pool, props);
         return result;

@@ -24,6 +24,7 @@
 #include "gate/quota.h"
 #include "gate/settings.h"
 #include "gate/ticket.h"
+#include "gate/visible.h"
 #include "gate/vmm.h"
 #include "wire/gate.h"
 
@@ -113,6 +114,8 @@ CUresult our_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 
         if (!handle || !prop || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
                 return DRIVER(cuMemCreate)(handle, size, prop, flags);
+        if (!visible_has(prop->location.id))
+                return CUDA_ERROR_INVALID_DEVICE;
         if (is_movable(prop, size, flags))
                 return create_movable(handle, size, prop);
         want.device = prop->location.id;

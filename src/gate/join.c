@@ -65,6 +65,7 @@ CUresult our_cuInit(unsigned int flags)
         if (result != CUDA_SUCCESS)
                 return result;
         result = DRIVER(cuInit)(flags);
+        visible_settle();
         if (result == CUDA_SUCCESS) {
                 pthread_mutex_lock(&join.lock);
                 join.is_initialized = true;

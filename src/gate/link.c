@@ -140,11 +140,15 @@ static int refused(const union answer *answer, size_t size, char *ret_text)
 
 static bool is_welcome(const struct gate_welcome *welcome, size_t size, size_t n_fds)
 {
-        if (size < gate_welcome_size(1) || welcome->n_devices < 1 ||
-            welcome->n_devices > GATE_DEVICES_MAX || welcome->n_devices != n_fds ||
-            size != gate_welcome_size(welcome->n_devices))
+        uint32_t n_seen;
+
+        if (size < gate_welcome_size(1) || size > sizeof(*welcome) || welcome->n_devices < 1 ||
+            welcome->n_devices > GATE_DEVICES_MAX || welcome->n_devices != n_fds)
                 return false;
-        for (uint32_t i = 0; i < welcome->n_devices; i++)
+        n_seen = gate_welcome_count(size);
+        if (size != gate_welcome_size(n_seen) || n_seen < welcome->n_devices)
+                return false;
+        for (uint32_t i = 0; i < n_seen; i++)
                 if (!memchr(welcome->device_uuid[i], 0, sizeof(welcome->device_uuid[i])))
                         return false;
         return true;
@@ -249,6 +253,7 @@ int link_join(const struct link_report *report, struct gate_welcome *ret_welcome
         packet_close_fds(fds, n_fds);
         if (r < 0)
                 return r;
-        *ret_welcome = answer.welcome;
+        memset(ret_welcome, 0, sizeof(*ret_welcome));
+        memcpy(ret_welcome, &answer, size);
         return TAKE_FD(socket);
 }

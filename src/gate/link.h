@@ -24,7 +24,7 @@ struct link_report {
 
 /*
  * link_join() - connect, say how far we are (@report), and take the slot that we are given.
- * @ret_welcome:  set on success
+ * @ret_welcome:  set on success; devices that it does not name are ""
  * @ret_text:     GATE_TEXT_MAX bytes; on failure, why, for the user
  * Waits as long as the vGPU is suspended, over the end of a manager and the start of the next.
  * Returns a socket. Errors: -EACCES (refused), -EPROTO (the answer makes no sense), others: no

@@ -76,6 +76,55 @@ FAKE_TEST(test_a_guest_that_wants_no_device_gets_none)
         check(strcmp(visible_after_joining(""), "") == 0);
 }
 
+/* A program that sees one device, of two that its driver sees. */
+static void start_with_hidden_device(void)
+{
+        fake_host("3xH200:1G");
+        fake_manager_start(GIB);
+        fake_manager_name_device("2");
+        fake_manager_hide_device("0");
+        check(cuInit(0) == CUDA_SUCCESS);
+}
+
+FAKE_TEST(test_hidden_devices_are_not_found)
+{
+        int count = 0;
+        CUdevice device;
+        char id[32];
+
+        start_with_hidden_device();
+        check(strcmp(getenv("CUDA_VISIBLE_DEVICES"), "2") == 0); /* for what the program starts */
+        check(cuDeviceGetCount(&count) == CUDA_SUCCESS && count == 1);
+        check(cuDeviceGet(&device, 0) == CUDA_SUCCESS);
+        check(cuDeviceGet(&device, 1) == CUDA_ERROR_INVALID_DEVICE);
+        check(cuDeviceGet(&device, -1) == CUDA_ERROR_INVALID_DEVICE);
+        check(cuDeviceGetPCIBusId(id, sizeof(id), 0) == CUDA_SUCCESS);
+        check(cuDeviceGetByPCIBusId(&device, id) == CUDA_SUCCESS && device == 0);
+        check(cuDeviceGetPCIBusId(id, sizeof(id), 1) == CUDA_SUCCESS); /* the driver has it */
+        check(cuDeviceGetByPCIBusId(&device, id) == CUDA_ERROR_INVALID_DEVICE);
+        check(cuDeviceGetByPCIBusId(NULL, id) == CUDA_ERROR_INVALID_VALUE);
+}
+
+FAKE_TEST(test_nothing_is_made_on_hidden_devices)
+{
+        const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                           .location = { CU_MEM_LOCATION_TYPE_DEVICE, 1 } };
+        const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .location = { CU_MEM_LOCATION_TYPE_DEVICE, 1 } };
+        CUmemGenericAllocationHandle handle;
+        CUmemoryPool pool;
+        CUcontext context;
+        size_t bytes;
+
+        start_with_hidden_device();
+        check(cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
+        check(cuDevicePrimaryCtxRetain(&context, 1) == CUDA_ERROR_INVALID_DEVICE);
+        check(cuCtxCreate_v2(&context, 0, 1) == CUDA_ERROR_INVALID_DEVICE);
+        check(cuMemCreate(&handle, 2 * MIB, &prop, 0) == CUDA_ERROR_INVALID_DEVICE);
+        check(cuMemPoolCreate(&pool, &props) == CUDA_ERROR_INVALID_DEVICE);
+        check(cuDeviceTotalMem_v2(&bytes, 1) == CUDA_ERROR_INVALID_DEVICE);
+}
+
 FAKE_TEST(test_a_refused_process_gets_an_error_and_lives_on)
 {
         CUdeviceptr pointer;
@@ -427,6 +476,8 @@ int main(int argc, char **argv)
                 cmocka_unit_test(
                         test_a_guest_without_the_variable_sees_the_device_of_the_vgpu_alone),
                 cmocka_unit_test(test_a_guest_that_wants_no_device_gets_none),
+                cmocka_unit_test(test_hidden_devices_are_not_found),
+                cmocka_unit_test(test_nothing_is_made_on_hidden_devices),
                 cmocka_unit_test(test_a_refused_process_gets_an_error_and_lives_on),
                 cmocka_unit_test(
                         test_without_its_manager_a_process_gets_an_error_and_may_try_again),

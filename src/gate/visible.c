@@ -11,6 +11,15 @@
 
 #define VISIBLE "CUDA_VISIBLE_DEVICES="
 
+#define ENTRY_MAX (sizeof(VISIBLE) + sizeof(((struct gate_welcome *)NULL)->device_uuid))
+
+static struct {
+        char shown[ENTRY_MAX]; /* what the program finds in its environment, */
+        char seen[ENTRY_MAX];  /* and the driver when it is initialised */
+        uint32_t n_shown;      /* 0: all that the driver sees */
+        uint32_t n_seen;
+} visible;
+
 struct choice {
         uint8_t device[GATE_DEVICES_MAX]; /* of the vGPU's, as they are shown */
         uint32_t n;
@@ -64,15 +73,52 @@ static bool choose(struct choice *choice, const struct gate_welcome *welcome, co
         }
 }
 
+static bool is_chosen(const struct choice *choice, uint32_t device)
+{
+        for (uint32_t i = 0; i < choice->n; i++)
+                if (choice->device[i] == device)
+                        return true;
+        return false;
+}
+
+static void add_uuid(char *entry, const struct gate_welcome *welcome, uint32_t device)
+{
+        if (entry[strlen(entry) - 1] != '=')
+                strcat(entry, ",");
+        strcat(entry, welcome->device_uuid[device]);
+}
+
 static void write_entry(char *entry, const struct gate_welcome *welcome,
                         const struct choice *choice)
 {
         strcpy(entry, VISIBLE);
-        for (uint32_t i = 0; i < choice->n; i++) {
-                if (i > 0)
-                        strcat(entry, ",");
-                strcat(entry, welcome->device_uuid[choice->device[i]]);
-        }
+        for (uint32_t i = 0; i < choice->n; i++)
+                add_uuid(entry, welcome, choice->device[i]);
+}
+
+static uint32_t count_named(const struct gate_welcome *welcome)
+{
+        uint32_t n = 0;
+
+        while (n < GATE_SEEN_MAX && welcome->device_uuid[n][0])
+                n++;
+        return n;
+}
+
+/* @entry has what the program sees. In a vGPU of one device that is all. */
+static void add_hidden(char *entry, const struct gate_welcome *welcome, const struct choice *choice)
+{
+        uint32_t n = count_named(welcome);
+
+        if (n == 1)
+                return;
+        visible.n_seen = n;
+        if (n == choice->n)
+                return;
+        for (uint32_t i = 0; i < n; i++)
+                if (!is_chosen(choice, i))
+                        add_uuid(entry, welcome, i);
+        visible.n_shown = choice->n;
 }
 
 /* Puts @entry in front of what the environment has: anew, as nobody knows whose the old array is. */
@@ -119,19 +165,51 @@ static void choose_devices(struct choice *choice, const struct gate_welcome *wel
  * The entry of the environment is replaced by one of ours, or the whole of it by one with ours: one
  * store, unlike setenv(), which is not safe beside getenv() in other threads.
  */
+static void put_entry(char *entry)
+{
+        char **there = find_entry();
+
+        if (there)
+                *there = entry;
+        else
+                add_to_environment(entry);
+}
+
 void visible_show(const struct gate_welcome *welcome)
 {
-        static char entry[sizeof(VISIBLE) + sizeof(welcome->device_uuid)];
         char **there = find_entry();
         struct choice choice;
 
         if (!welcome->device_uuid[0][0] || (there && wants_none(*there + strlen(VISIBLE))))
                 return;
         choose_devices(&choice, welcome, there);
-        write_entry(entry, welcome, &choice);
+        write_entry(visible.shown, welcome, &choice);
+        memcpy(visible.seen, visible.shown, sizeof(visible.seen));
+        add_hidden(visible.seen, welcome, &choice);
         quota_set_order(choice.device, choice.n);
-        if (there)
-                *there = entry;
-        else
-                add_to_environment(entry);
+        put_entry(visible.seen);
+}
+
+/* If the program has put something of its own there meanwhile, that stays. */
+void visible_settle(void)
+{
+        char **there = find_entry();
+
+        if (visible.n_shown > 0 && there && *there == visible.seen)
+                *there = visible.shown;
+}
+
+bool visible_has(CUdevice device)
+{
+        return visible.n_shown == 0 || device < (CUdevice)visible.n_shown;
+}
+
+int visible_limit(int n)
+{
+        return visible.n_shown > 0 && n > (int)visible.n_shown ? (int)visible.n_shown : n;
+}
+
+uint32_t visible_count_seen(void)
+{
+        return visible.n_seen;
 }

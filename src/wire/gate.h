@@ -70,9 +70,10 @@
  * Both sides compare: another number is refused with a message that says who must be upgraded. A gate of
  * the oldest number knows vGPUs of one device only. The manager answers each gate under the gate's number.
  */
-#define GATE_WIRE_VERSION 7u
+#define GATE_WIRE_VERSION 8u
 #define GATE_WIRE_DEVICES 6u /* from here on a gate knows vGPUs of several devices, */
-#define GATE_WIRE_BOXES   7u /* and boxes */
+#define GATE_WIRE_BOXES   7u /* and boxes, */
+#define GATE_WIRE_HIDDEN  8u /* and devices that the program does not see */
 #define GATE_WIRE_OLDEST  5u
 #define GATE_WIRE_MAGIC   0x45544147u /* "GATE" */
 
@@ -140,7 +141,16 @@ struct gate_join {
         uint64_t start_time;           /* of this process, /proc/self/stat field 22 */
         uint32_t n_imports;   /* pieces of other processes' memory that it has, or had let go */
         uint32_t ticket_slot; /* that its tickets bear, and 1; 0: it has given out none */
+        /* Devices that its driver sees, hidden ones too; 0: those of the vGPU, or it has no WELCOME yet. Only from GATE_WIRE_HIDDEN on. */
+        uint32_t n_seen;
+        uint32_t unused;
 };
+
+static inline uint32_t gate_join_size(uint16_t version)
+{
+        return (uint32_t)(version < GATE_WIRE_HIDDEN ? offsetof(struct gate_join, n_seen)
+                                                     : sizeof(struct gate_join));
+}
 
 /*
  * At the door of containers that have no vGPU yet: make one for mine, which is gone with it, or say which it has.
@@ -160,18 +170,29 @@ struct gate_made {
 };
 
 #define GATE_DEVICES_MAX 8
+#define GATE_SEEN_MAX    32
 
 struct gate_welcome {
         struct gate_header header;
         uint32_t slot;      /* the process' slot in each instance page */
         uint32_t n_devices; /* of the vGPU; so many descriptors come with it, of their pages */
-        /* "GPU-...", the devices that the instance is on now. Only @n_devices of them are sent. */
-        char device_uuid[GATE_DEVICES_MAX][48];
+        /*
+         * "GPU-...", the devices that the instance is on now; behind them, for vGPUs of several devices and from
+         * GATE_WIRE_HIDDEN on, all others of the host: the driver shall see them, and the program not. Only as many are
+         * sent as there are.
+         */
+        char device_uuid[GATE_SEEN_MAX][48];
 };
 
-static inline uint32_t gate_welcome_size(uint32_t n_devices)
+static inline uint32_t gate_welcome_size(uint32_t n_seen)
 {
-        return (uint32_t)(offsetof(struct gate_welcome, device_uuid) + n_devices * 48);
+        return (uint32_t)(offsetof(struct gate_welcome, device_uuid) + n_seen * 48);
+}
+
+/* gate_welcome_count() - how many a message of @size names */
+static inline uint32_t gate_welcome_count(size_t size)
+{
+        return (uint32_t)((size - offsetof(struct gate_welcome, device_uuid)) / 48);
 }
 
 struct gate_refused {

@@ -24,10 +24,10 @@ class Pairs:
         self.n = getattr(self, "n", 0) + 1
         return f"{self.host.directory}/pair-{type(self).__name__}-{id(self)}-{self.n}"
 
-    def pair(self, way="descriptor", maker="job", user="job", arguments=()):
+    def pair(self, way="descriptor", maker="job", user="job", arguments=(), user_arguments=None):
         path = self.new_path()
         return (self.host.run(maker, "guest-share", "make", way, path, *arguments).wait_ready(),
-                self.host.run(user, "guest-share", "use", way, path, *arguments).wait_ready())
+                self.host.run(user, "guest-share", "use", way, path, *(user_arguments or arguments)).wait_ready())
 
     def refused(self, error, method, **parameters):
         with self.assertRaises(Refused) as refused:
@@ -389,7 +389,7 @@ class Sharing(Pairs, case.Case):
             with self.assertRaises(Refused) as refused:
                 self.host.call("MigrateVgpu", name=name, device="1")
             self.assertEqual(refused.exception.name, "NotMovable")
-            self.assertIn("cannot share memory on a device that processes were moved to",
+            self.assertIn("cannot share memory on a device that it did not see",
                           refused.exception.parameters["message"])
             self.assertNotIn("--group", refused.exception.parameters["hint"])
         self.host.vgpu("suspend", "rank0", "--group")

@@ -328,22 +328,51 @@ static bool is_done_by(enum gate_message message, enum gate_state state)
                (message == GATE_OPEN && state == GATE_STATE_OPEN);
 }
 
+static void name_device(struct gate_welcome *welcome, uint32_t at, const struct device *device)
+{
+        snprintf(welcome->device_uuid[at], sizeof(welcome->device_uuid[at]), "%s", device->uuid);
+}
+
+static bool has_part_on(const struct instance *instance, const struct device *device)
+{
+        for (size_t i = 0; i < instance->n_parts; i++)
+                if (instance->part[i].device == device)
+                        return true;
+        return false;
+}
+
+/* Behind those of the vGPU. Returns how many devices are named. */
+static uint32_t name_others(struct gate_welcome *welcome, const struct instance *instance)
+{
+        const struct manager *manager = instance->manager;
+        uint32_t n = welcome->n_devices;
+
+        for (size_t i = 0; i < manager->n_devices && n < GATE_SEEN_MAX; i++)
+                if (!has_part_on(instance, &manager->device[i]))
+                        name_device(welcome, n++, &manager->device[i]);
+        return n;
+}
+
 int guest_welcome(struct guest *guest)
 {
         const struct instance *instance = guest->instance;
+        uint32_t n_named = (uint32_t)instance->n_parts;
         struct gate_welcome welcome = {
                 .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_WELCOME },
                 .slot = guest->slot,
-                .n_devices = (uint32_t)instance->n_parts,
+                .n_devices = n_named,
         };
         int fds[INSTANCE_PARTS_MAX];
 
         for (size_t i = 0; i < instance->n_parts; i++) {
-                snprintf(welcome.device_uuid[i], sizeof(welcome.device_uuid[i]), "%s",
-                         instance->part[i].device->uuid);
+                name_device(&welcome, (uint32_t)i, instance->part[i].device);
                 fds[i] = instance->part[i].page.fd;
         }
-        return gate_link_send(guest->gate, &welcome, gate_welcome_size(welcome.n_devices), fds,
+        if (instance->n_parts > 1 && guest->gate->version >= GATE_WIRE_HIDDEN) {
+                n_named = name_others(&welcome, instance);
+                guest->n_seen = guest->n_seen ? guest->n_seen : n_named;
+        }
+        return gate_link_send(guest->gate, &welcome, gate_welcome_size(n_named), fds,
                               instance->n_parts);
 }
 
@@ -359,6 +388,7 @@ void guest_attach(struct guest *guest, struct gate_link *gate, const struct gate
         guest->gate = gate;
         guest->n_connections++;
         guest->is_confined = gate->only[0] != '\0';
+        guest->n_seen = gate->version >= GATE_WIRE_HIDDEN ? join->n_seen : 0;
         share_attach(guest, join);
         guest->is_unfilled = state == GATE_STATE_CREATED;
         guest->state = guest->is_unfilled ? GATE_STATE_CLOSED : state;

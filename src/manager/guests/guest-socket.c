@@ -250,7 +250,7 @@ static int check_join(struct gate_link *link, const struct gate_join *join, size
         r = check_version(link, &join->header);
         if (r < 0)
                 return r;
-        if (size != sizeof(*join) || !memchr(join->vgpu, '\0', sizeof(join->vgpu)) ||
+        if (size != gate_join_size(link->version) || !memchr(join->vgpu, '\0', sizeof(join->vgpu)) ||
             join->state > GATE_STATE_CREATED || join->n_imports > GATE_IMPORTS_MAX)
                 return -EPROTO;
 

@@ -47,7 +47,15 @@ static int refuse_outside(const struct guest *guest, const struct guest *other,
                            other->instance->name);
 }
 
-/* A process that was moved to another device cannot import memory there: driver 580 answers 3. */
+/*
+ * A process that was moved to a device can import memory there only if its driver saw that device when it was
+ * initialised: driver 580 answers 3 otherwise.
+ */
+static bool can_share_elsewhere(const struct guest *guest)
+{
+        return guest->n_seen >= guest->instance->manager->n_devices;
+}
+
 static int refuse_move(const struct operation *operation, const struct guest *guest,
                        struct failure *failure)
 {
@@ -57,7 +65,8 @@ static int refuse_move(const struct operation *operation, const struct guest *gu
                                    : "suspend and resume work; so does a move once the memory is "
                                      "not shared any more",
                            "process %d (%.40s) shares memory with another process, and the driver "
-                           "cannot share memory on a device that processes were moved to",
+                           "cannot share memory on a device that it did not see when it was "
+                           "initialised",
                            (int)guest->pid, guest->name);
 }
 
@@ -90,7 +99,8 @@ int shared_check(struct operation *operation, struct failure *failure)
         if (operation->will_detach && shared_check_image(operation->instance, failure) < 0)
                 return -EOPNOTSUPP;
         operation_for_each_guest(guest, operation)
-                if (!place_is_equal(&operation->target, &operation->source) && shares(guest))
+                if (!place_is_equal(&operation->target, &operation->source) && shares(guest) &&
+                    !can_share_elsewhere(guest))
                         return refuse_move(operation, guest, failure);
         operation_for_each_guest(guest, operation)
                 if (sharing_each_partner(guest, look_outside, &outside) != 0)
