@@ -432,6 +432,17 @@ class Sharing(Pairs, case.Case):
             maker.hold(f"check={1000 + i}")
             self.end(user, maker)
 
+    def test_descriptors_that_processes_have_received_count_no_more(self):
+        """Each resume sends one for each piece."""
+        self.host.create("job")
+        maker, user = self.pair(arguments=("2M", 24))
+        self.suspend_and_resume()
+        before = self.host.info()["descriptors_used"]
+        for _ in range(10):
+            self.suspend_and_resume()
+        self.assertLess(self.host.info()["descriptors_used"], before + 48)
+        self.end(user, maker)
+
     def test_a_maker_that_does_not_answer_holds_nobody_for_long(self):
         self.host.create("job")
         maker, user = self.pair()

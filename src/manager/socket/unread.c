@@ -97,9 +97,9 @@ void unread_force(struct unread *unread, struct unread_fds *fds, struct account_
 {
         const struct account_cost cost = { { [ACCOUNT_DESCRIPTORS] = n } };
 
-        unread_settle(fds, charge, socket);
         if (n > 0 && account_force(unread->accounts, charge, user, &cost) == 0)
                 fds->n += n;
+        unread_settle(fds, charge, socket);
 }
 
 static int on_timer(sd_event_source *source, uint64_t time_us, void *userdata);

@@ -36,7 +36,10 @@ struct unread_fds {
 int unread_take(struct unread *unread, struct unread_fds *fds, struct account_charge *charge,
                 int socket, uid_t user, size_t n, struct failure *failure);
 
-/* unread_force() - the same, and it is not refused. */
+/*
+ * unread_force() - the same for @n that were just sent, and it is not refused. unread_settle() goes before the sending:
+ * what was sent before may have been read by then, and this was not.
+ */
 void unread_force(struct unread *unread, struct unread_fds *fds, struct account_charge *charge,
                   int socket, uid_t user, size_t n);
 
