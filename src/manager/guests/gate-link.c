@@ -34,7 +34,8 @@ int gate_link_send(struct gate_link *link, void *message, size_t size, const int
         int r;
 
         header->version = link->version;
-        unread_settle(&link->unread, &link->charge, link->fd); /* this message is unread afterwards */
+        unread_settle(&link->unread, &link->charge,
+                      link->fd); /* this message is unread afterwards */
         r = packet_send(link->fd, message, size, fds, n_fds);
         if (r == 0)
                 unread_force(link->manager->unread, &link->unread, &link->charge, link->fd,
