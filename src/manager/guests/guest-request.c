@@ -341,14 +341,15 @@ static bool has_part_on(const struct instance *instance, const struct device *de
         return false;
 }
 
-/* Behind those of the vGPU. Returns how many devices are named. */
+/* Behind those of the vGPU; a driver might not start with one that is lost. Returns how many devices are named. */
 static uint32_t name_others(struct gate_welcome *welcome, const struct instance *instance)
 {
         const struct manager *manager = instance->manager;
         uint32_t n = welcome->n_devices;
 
         for (size_t i = 0; i < manager->n_devices && n < GATE_SEEN_MAX; i++)
-                if (!has_part_on(instance, &manager->device[i]))
+                if (!manager->device[i].meter.is_lost &&
+                    !has_part_on(instance, &manager->device[i]))
                         name_device(welcome, n++, &manager->device[i]);
         return n;
 }

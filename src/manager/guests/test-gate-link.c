@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a gate is sent, and what its user is charged for it meanwhile. */
+#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/packet.h"
 #include "base/test.h"
 #include "manager/guests/gate-link.h"
+#include "manager/guests/guest-request.h"
 #include "manager/model/account.h"
+#include "manager/model/device.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/socket/unread.h"
 #include "wire/gate.h"
@@ -102,11 +108,73 @@ static void test_a_gate_that_reads_what_it_is_sent_owes_nothing(void **state)
         assert_true(get_charged(fixture) <= 1);
 }
 
+/* A host of four devices; the vGPU has the third and the first, unless @n_parts is 1. */
+static uint32_t welcome(struct fixture *fixture, uint16_t version, size_t n_parts,
+                        struct gate_welcome *ret_welcome)
+{
+        static struct device devices[4];
+        static struct instance instance;
+        struct guest guest = { .instance = &instance, .gate = &fixture->link };
+        char buffer[PACKET_SIZE_MAX];
+        int fds[PACKET_FDS_MAX];
+        size_t size, n_fds;
+
+        for (uint32_t i = 0; i < 4; i++) {
+                devices[i] = (struct device){ .index = i, .meter.is_lost = i == 1 };
+                snprintf(devices[i].uuid, sizeof(devices[i].uuid), "GPU-%u", i);
+        }
+        fixture->manager.device = devices;
+        fixture->manager.n_devices = 4;
+        fixture->link.version = version;
+        instance = (struct instance){ .manager = &fixture->manager, .n_parts = n_parts };
+        for (size_t i = 0; i < n_parts; i++) {
+                instance.part[i].device = &devices[i == 0 ? 2 : 0];
+                instance.part[i].page.fd = fixture->gate;
+        }
+        assert_int_equal(guest_welcome(&guest), 0);
+        assert_int_equal(packet_receive(fixture->gate, buffer, &size, fds, &n_fds), 0);
+        assert_int_equal(n_fds, n_parts);
+        for (size_t i = 0; i < n_fds; i++)
+                close(fds[i]);
+        memcpy(ret_welcome, buffer, size);
+        assert_int_equal(ret_welcome->n_devices, n_parts);
+        assert_int_equal(size, gate_welcome_size(gate_welcome_count(size)));
+        assert_int_equal(guest.n_seen,
+                         n_parts > 1 && version >= GATE_WIRE_HIDDEN ? gate_welcome_count(size) : 0);
+        return gate_welcome_count(size);
+}
+
+/* One that is lost might keep a driver from starting. */
+static void test_a_gate_is_told_of_all_devices_but_those_that_are_lost(void **state)
+{
+        struct gate_welcome answer;
+
+        assert_int_equal(welcome(*state, GATE_WIRE_VERSION, 2, &answer), 3);
+        assert_string_equal(answer.device_uuid[0], "GPU-2");
+        assert_string_equal(answer.device_uuid[1], "GPU-0");
+        assert_string_equal(answer.device_uuid[2], "GPU-3");
+}
+
+static void test_older_gates_and_vgpus_of_one_device_are_told_of_their_own(void **state)
+{
+        struct gate_welcome answer;
+
+        assert_int_equal(welcome(*state, GATE_WIRE_HIDDEN - 1, 2, &answer), 2);
+        assert_int_equal(welcome(*state, GATE_WIRE_VERSION, 1, &answer), 1);
+        assert_string_equal(answer.device_uuid[0], "GPU-2");
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_descriptors_count_until_they_are_received,
                                                 set_up, tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_a_gate_is_told_of_all_devices_but_those_that_are_lost, set_up,
+                        tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_older_gates_and_vgpus_of_one_device_are_told_of_their_own, set_up,
+                        tear_down),
                 cmocka_unit_test_setup_teardown(test_a_gate_that_reads_what_it_is_sent_owes_nothing,
                                                 set_up, tear_down),
         };

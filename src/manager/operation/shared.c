@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
@@ -53,7 +54,12 @@ static int refuse_outside(const struct guest *guest, const struct guest *other,
  */
 static bool can_share_elsewhere(const struct guest *guest)
 {
-        return guest->n_seen >= guest->instance->manager->n_devices;
+        const struct manager *manager = guest->instance->manager;
+        size_t n_there = 0;
+
+        for (size_t i = 0; i < manager->n_devices; i++)
+                n_there += !manager->device[i].meter.is_lost;
+        return guest->n_seen >= n_there;
 }
 
 static int refuse_move(const struct operation *operation, const struct guest *guest,
