@@ -12,6 +12,31 @@ static void say_current(CUcontext expected)
         SAY("current: %s", !current ? "none" : current == expected ? "as expected" : "another");
 }
 
+/* How many devices there are without a vGPU is the machine's affair. */
+static void devices(void)
+{
+        CUdevice device = -1;
+        char id[32] = "";
+        int count = 0;
+
+        CALL(cuDeviceGetCount, "before cuInit", &count);
+        CALL(cuDeviceGet, "before cuInit", &device, 0);
+        compare_start();
+        CALL(cuDeviceGetCount, "after it", &count);
+        SAY("there is one: %d", count > 0);
+        CALL(cuDeviceGet, "the first", &device, 0);
+        SAY("device: %d", device);
+        CALL(cuDeviceGet, "ordinal 77", &device, 77);
+        CALL(cuDeviceGet, "ordinal -1", &device, -1);
+        CALL(cuDeviceGetPCIBusId, "of the first", id, sizeof(id), 0);
+        device = -1;
+        CALL(cuDeviceGetByPCIBusId, "of the first", &device, id);
+        SAY("device: %d", device);
+        CALL(cuDeviceGetByPCIBusId, "to nowhere", NULL, id);
+        CALL(cuDeviceGetByPCIBusId, "ffff:ff:1f.7", &device, "ffff:ff:1f.7");
+        CALL(cuDeviceGetByPCIBusId, "nothing", &device, "");
+}
+
 static void of_its_own(void)
 {
         CUcontext context = NULL, primary, popped = NULL;
@@ -196,6 +221,7 @@ static void access_between(void)
 }
 
 const struct compare_case compare_context[] = {
+        { "devices", devices },
         { "of-its-own", of_its_own },
         { "by-all-names", by_all_names },
         { "attached", attached },
