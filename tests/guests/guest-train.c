@@ -46,6 +46,7 @@ struct options {
         uint32_t seed;
         bool sync_loop;
         bool managed;
+        bool all_managed;
         bool async_pool;
         bool on_demand;
         uint64_t alike;
@@ -144,7 +145,10 @@ static void allocate(struct training *training, size_t size)
 {
         CUdeviceptr pointer;
 
-        must(DRIVER(cuMemAlloc_v2)(&pointer, size));
+        if (training->options.all_managed)
+                must(DRIVER(cuMemAllocManaged)(&pointer, size, CU_MEM_ATTACH_GLOBAL));
+        else
+                must(DRIVER(cuMemAlloc_v2)(&pointer, size));
         add_allocation(training, pointer, size);
 }
 
@@ -453,6 +457,7 @@ static const char usage[] =
         "  --pause MS           between steps (default 5)\n"
         "  --sync-loop          one more thread that does nothing but synchronize\n"
         "  --managed            1 MiB of managed memory as well\n"
+        "  --all-managed        all memory is managed memory\n"
         "  --async-pool         4 MiB of an asynchronous pool as well\n"
         "  --on-demand          after the first step, one for each line of standard input\n"
         "  --children N         start N more processes like this one\n"
@@ -463,15 +468,25 @@ static const char usage[] =
         "  --log FILE           one line a step (default: standard error)\n";
 
 static const struct option option_names[] = {
-        { "size", required_argument, NULL, 's' },  { "piece", required_argument, NULL, 'i' },
-        { "small", required_argument, NULL, 'm' }, { "still", required_argument, NULL, 'S' },
-        { "steps", required_argument, NULL, 'n' }, { "threads", required_argument, NULL, 't' },
-        { "pause", required_argument, NULL, 'p' }, { "sync-loop", no_argument, NULL, 'y' },
-        { "managed", no_argument, NULL, 'g' },     { "async-pool", no_argument, NULL, 'a' },
-        { "on-demand", no_argument, NULL, 'd' },   { "alike", optional_argument, NULL, 'A' },
-        { "say-first", no_argument, NULL, 'F' },   { "children", required_argument, NULL, 'c' },
-        { "forks", required_argument, NULL, 'f' }, { "seed", required_argument, NULL, 'e' },
-        { "log", required_argument, NULL, 'l' },   { NULL, 0, NULL, 0 },
+        { "size", required_argument, NULL, 's' },
+        { "piece", required_argument, NULL, 'i' },
+        { "small", required_argument, NULL, 'm' },
+        { "still", required_argument, NULL, 'S' },
+        { "steps", required_argument, NULL, 'n' },
+        { "threads", required_argument, NULL, 't' },
+        { "pause", required_argument, NULL, 'p' },
+        { "sync-loop", no_argument, NULL, 'y' },
+        { "managed", no_argument, NULL, 'g' },
+        { "all-managed", no_argument, NULL, 'G' },
+        { "async-pool", no_argument, NULL, 'a' },
+        { "on-demand", no_argument, NULL, 'd' },
+        { "alike", optional_argument, NULL, 'A' },
+        { "say-first", no_argument, NULL, 'F' },
+        { "children", required_argument, NULL, 'c' },
+        { "forks", required_argument, NULL, 'f' },
+        { "seed", required_argument, NULL, 'e' },
+        { "log", required_argument, NULL, 'l' },
+        { NULL, 0, NULL, 0 },
 };
 
 static void fail_usage(void)
@@ -484,6 +499,7 @@ static bool parse_switch(struct options *options, int option)
 {
         bool *member = option == 'y'   ? &options->sync_loop
                        : option == 'g' ? &options->managed
+                       : option == 'G' ? &options->all_managed
                        : option == 'a' ? &options->async_pool
                        : option == 'd' ? &options->on_demand
                        : option == 'F' ? &options->say_first

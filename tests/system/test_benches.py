@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmarks of an overcommitted GPU, on simulated ones: they run to their end, in time, and notice what is wrong."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+import case
+import stage
+from wait import PATIENCE
+
+BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
+DEVICE = ("--simulate", "1xH200:256M")
+
+
+class Benches(unittest.TestCase):
+    def start(self, name, *options):
+        stage.make()
+        environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
+        process = subprocess.Popen([sys.executable, BENCH / name, "--prefix", stage.ROOT, *map(str, options)],
+                                   env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        return process
+
+    def run_to_its_end(self, name, *options, status=0):
+        process = self.start(name, *options)
+        output, errors = process.communicate(timeout=5 * PATIENCE)
+        self.assertEqual(process.returncode, status, output + errors)
+        return output
+
+    def test_overcommit(self):
+        output = self.run_to_its_end("overcommit", *DEVICE, "--guests", stage.GUESTS, "--seconds", 3, "--turn", 1,
+                                     "batch", "kept", "managed")
+        self.assertEqual(output.count("contents: all right"), 3, output)
+        self.assertEqual(len(re.findall(r"^\| two of .* of one alone", output, re.M)), 4, output)
+
+    def test_overcommit_keeps_time_to_compare(self):
+        """What it measures is cut short, not the comparison; without any time for it, it says so."""
+        output = self.run_to_its_end("overcommit", *DEVICE, "--guests", stage.GUESTS, "--seconds", 1000, "--limit", 25,
+                                     "managed")
+        self.assertIn("contents: all right", output)
+        output = self.run_to_its_end("overcommit", *DEVICE, "--guests", stage.GUESTS, "--limit", 8, "managed", status=1)
+        self.assertIn("no time is left to measure", output)
+
+    def test_idle(self):
+        output = self.run_to_its_end("overcommit", *DEVICE, "--guests", stage.GUESTS, "--seconds", 2, "--vgpus", 5, "idle")
+        self.assertIn("| 5 idle vGPUs of 5 swapped out", output)
+
+
+if __name__ == "__main__":
+    case.main()
