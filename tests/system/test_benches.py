@@ -4,13 +4,14 @@
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import unittest
 
 import case
 import stage
-from wait import PATIENCE
+from wait import PATIENCE, until
 
 BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
 DEVICE = ("--simulate", "1xH200:256M")
@@ -48,6 +49,29 @@ class Benches(unittest.TestCase):
     def test_idle(self):
         output = self.run_to_its_end("overcommit", *DEVICE, "--guests", stage.GUESTS, "--seconds", 2, "--vgpus", 5, "idle")
         self.assertIn("| 5 idle vGPUs of 5 swapped out", output)
+
+    def test_compat_demand(self):
+        output = self.run_to_its_end("compat-demand", *DEVICE, "--seconds", 4)
+        self.assertEqual(len(re.findall(r"^\| plain-\w+ \| \d+ \| [1-9]\d* \|.*\| ok \|$", output, re.M)), 4, output)
+
+    def test_a_program_that_cannot_start(self):
+        """What is outside of all vGPUs leaves it no room: the row says what failed."""
+        output = self.run_to_its_end("compat-demand", *DEVICE, "--seconds", 1, "--only", "plain-1", "--room", 20, status=1)
+        self.assertIn("FAILED", output)
+
+    def test_told_to_end(self):
+        """Nothing is left of it."""
+        process = self.start("compat-demand", *DEVICE)
+        until(lambda: children(process.pid), "its programs to start")
+        ours = children(process.pid)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE)
+        until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in ours), "all to end")
+
+
+def children(pid):
+    found = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return found if len(found) >= 4 else []
 
 
 if __name__ == "__main__":
