@@ -3,8 +3,9 @@
 
 usage: model-server.py GIB SEED [--plain]
 
-Prints "ready", then for each line "NUMBER TOKENS" of standard input one JSON line when the first token is there and one
-when all are: {"first": TOKEN}, {"tokens": [...]}. The model is a decoder of transformers with random weights of GIB GiB
+Prints "loaded" when its libraries are there, and waits for a line. Then it makes its model, prints "ready", and for each
+line "NUMBER TOKENS" of standard input one JSON line when the first token is there and one when all are: {"first": TOKEN},
+{"tokens": [...]}. The model is a decoder of transformers with random weights of GIB GiB
 in bfloat16. --plain needs neither PyTorch nor a real GPU: the "model" is memory of GIB MiB, and tokens are read from it.
 """
 import ctypes
@@ -91,7 +92,13 @@ class Plain:
 
 def main():
     gib, seed = float(sys.argv[1]), int(sys.argv[2])
-    model = (Plain if "--plain" in sys.argv else Transformer)(gib, seed)
+    kind = Plain if "--plain" in sys.argv else Transformer
+    if kind is Transformer:
+        import transformers
+        transformers.LlamaForCausalLM  # what is imported only when it is used
+    print("loaded", flush=True)
+    sys.stdin.readline()
+    model = kind(gib, seed)
     list(model.tokens(0, 2))  # loads kernels, as the first request of any server does
     print("ready", flush=True)
     for line in sys.stdin:

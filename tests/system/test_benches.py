@@ -50,6 +50,11 @@ class Benches(unittest.TestCase):
         output = self.run_to_its_end("overcommit", *DEVICE, "--guests", stage.GUESTS, "--seconds", 2, "--vgpus", 5, "idle")
         self.assertIn("| 5 idle vGPUs of 5 swapped out", output)
 
+    def test_model_servers(self):
+        output = self.run_to_its_end("model-servers", *DEVICE, "--seconds", 4)
+        self.assertRegex(output, r"its vGPU had to come in \| median [\d.]+ s")
+        self.assertRegex(output, r"tokens: 0 of \d+ answers differ; those of 1 servers")
+
     def test_compat_demand(self):
         output = self.run_to_its_end("compat-demand", *DEVICE, "--seconds", 4)
         self.assertEqual(len(re.findall(r"^\| plain-\w+ \| \d+ \| [1-9]\d* \|.*\| ok \|$", output, re.M)), 4, output)
