@@ -6,9 +6,11 @@ import io
 import re
 import signal
 import time
+import unittest
 
 import case
 import stage
+from host import Host
 from screen import Terminal
 from wait import until
 
@@ -297,6 +299,61 @@ class Top(case.Case):
         self.host.vgpu("accounting", "nobody", code=3)
         self.assertIn("forgot 1 process", self.host.vgpu("accounting", "train", "--clear").output)
         self.assertEqual(self.host.vgpu("accounting", "train", "--json").json["records"], [])
+
+
+class Demand(unittest.TestCase):
+    """What vGPUs of an overcommitted GPU do by themselves: vgpu ls and vgpu top say so in words. One fits at a time."""
+
+    MEMORY = ("--size", "160M", "--piece", "8M")
+
+    def setUp(self):
+        self.host = Host(devices="1xH200:256M", pool="1G", options=("--overcommit", "all", "--swap-time", "100"))
+        self.addCleanup(self.host.close, expect_clean=False)
+        self.host.start()
+
+    def guest(self, name, *options):
+        self.host.create(name, "200M")
+        self.host.vgpu("idle", name, "1h", "--keep-context")
+        return self.host.train(name, *self.MEMORY, "--seed", 1000 * self.host.n_guests, "--on-demand", *options)
+
+    def row(self, command, name):
+        return next(line for line in self.host.vgpu(*command).output.splitlines() if line.startswith(name))
+
+    def wait_shown(self, name, ls, top):
+        """Both tables, one after the other."""
+        until(lambda: re.search(ls, self.row(["ls"], name)), f"ls to say {ls}", context=lambda: self.row(["ls"], name))
+        until(lambda: re.search(top, self.row(["top", "--once"], name)), f"top to say {top}",
+              context=lambda: self.row(["top", "--once"], name))
+
+    def test_on_the_way(self):
+        first, second = self.guest("first"), self.guest("second")
+        self.host.wait_state("first", "evicted")
+        self.wait_shown("second", r"running, idle \d+ s", r"idle \d+ s")
+        self.host.arm("mover.passed", "pause")  # the other one has let go of a part
+        first.write("")
+        try:
+            self.host.wait_paused("mover.passed")
+            self.wait_shown("first", r"coming in, \d+ %", r"coming \d+%")
+            self.wait_shown("second", "leaving", "leaving|leaves")
+        finally:
+            self.host.remove_pause("mover.passed")
+        until(lambda: first.steps() == 2, "the step")
+        self.wait_shown("first", "running", r"running|idle \d+ s")
+        self.wait_shown("second", "away", "away")
+
+    def test_who_waits_is_told_for_whom(self):
+        waits = self.guest("waits")
+        self.host.create("held", "200M")
+        held = self.host.run("held", "guest-hold", "120M").wait_ready()
+        held.hold("device")
+        self.host.wait_state("waits", "evicted")
+        held.hold("imported")
+        waits.write("")
+        self.wait_shown("waits", "waiting for memory", "needs room")
+        until(lambda: re.search("held .*without a gate", self.host.vgpu("ls").output), "the reason",
+              context=lambda: self.host.vgpu("ls").output)
+        held.hold("nothing")
+        until(lambda: waits.steps() == 2, "the step")
 
 
 if __name__ == "__main__":
