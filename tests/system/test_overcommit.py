@@ -401,6 +401,39 @@ class Classes(Overcommitted):
         self.finish(*guests.values())
 
 
+class Shares(Overcommitted):
+    SIZE = ("--size", "150M", "--piece", "15M")  # one fits at a time
+    SWAPS = 16
+
+    def test_the_device_is_shared_out_across_swaps(self):
+        """Two always have work, with shares of 75 and 25: so long is each on the device, and so long do its kernels run."""
+        names = [self.create("much"), self.create("little")]
+        for name, percent in zip(names, (75, 25)):
+            self.host.call("SetVgpuShare", name=name, percent=percent)
+        guests = [self.guest(name, "--pause", "0", size=self.SIZE) for name in names]
+
+        def look():
+            """Of each: ways out and in, seconds on the device, of kernels, and steps."""
+            used = {vgpu["name"]: vgpu["gpu_seconds"] for vgpu in self.host.call("GetUtilization")["vgpus"]}
+            return [(self.host.vgpu(name)["swaps"], self.host.vgpu(name)["resident_seconds"], used[name], guest.steps())
+                    for name, guest in zip(names, guests)]
+
+        # From the end of a turn to the end of another one.
+        until(lambda: look()[0][0] >= 4, "a few turns")
+        first, began, before = look()[0][0], time.monotonic(), look()
+        until(lambda: look()[0][0] >= first + self.SWAPS, "many turns", seconds=120)
+        took, after = time.monotonic() - began, look()
+        much, little = ([now - then for now, then in zip(*of)] for of in zip(after, before))
+        for part in (much[i] / (much[i] + little[i]) for i in (1, 2)):
+            self.assertGreater(part, 0.6, (before, after))
+            self.assertLess(part, 0.85, (before, after))
+        self.assertLess(much[2] + little[2], took, "no more than there is")
+        for _, resident, kernels, steps in (much, little):
+            self.assertLessEqual(kernels, resident + 0.5, (before, after))
+            self.assertGreater(steps, 0)
+        self.finish(*guests)
+
+
 class Faults(Overcommitted):
     """Whoever dies, the memory of the others is right, and those that waited come in."""
 
