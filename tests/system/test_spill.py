@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """When the pool is full, memory of suspended vGPUs goes to a disk; it comes back, or stays where it is."""
 import contextlib
+import fcntl
 import os
 import pathlib
+import shutil
 import signal
+import struct
 import subprocess
 import unittest
 
@@ -14,6 +17,8 @@ from wire import Refused
 
 SIZE = 40 * MIB
 POOL = 100 * MIB  # room for two
+
+EXT4_IOC_SHUTDOWN, EXT4_SHUTDOWN_NO_FLUSH = 0x8004587D, 2  # linux/ext4.h
 
 
 class Spill(unittest.TestCase):
@@ -517,6 +522,79 @@ class Refusals(Spill):
         self.assertEqual(self.host.vgpu("a")["state"], "suspended")
         self.assertEqual(self.spilled(), {"a"})
         self.finish()
+
+    def mount_disk(self):
+        """A file system of its own, which can be taken away as a disk that is unplugged."""
+        image, disk = self.host.root / "image", self.host.root / "disk"
+        disk.mkdir()
+        with open(image, "wb") as file:
+            file.truncate(400 * MIB)
+        if shutil.which("mkfs.ext4") is None or subprocess.run(["mkfs.ext4", "-q", image], check=False).returncode:
+            self.skipTest("there is no mkfs.ext4")
+        if subprocess.run(["mount", "-o", "loop", image, disk], check=False, stderr=subprocess.DEVNULL).returncode:
+            self.skipTest("mounting is not permitted here")
+        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=True)
+        disk.chmod(0o700)
+        (disk / "lost+found").rmdir()
+        self.host.kill_manager()
+        self.host.start(options=["--spill", disk])
+        return disk
+
+    def unplug(self, disk):
+        """From now on the kernel answers every call for that file system with an error."""
+        descriptor = os.open(disk, os.O_RDONLY)
+        try:
+            fcntl.ioctl(descriptor, EXT4_IOC_SHUTDOWN, struct.pack("I", EXT4_SHUTDOWN_NO_FLUSH))
+        except OSError as error:
+            self.skipTest(f"this file system cannot be taken away: {error}")
+        finally:
+            os.close(descriptor)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root mounts")
+    def test_the_disk_is_unplugged_while_it_is_written_to(self):
+        disk = self.mount_disk()
+        self.add("a", "b", "c")
+        self.suspend("a", "b")
+        self.arm("spill.writing=pause")
+        client = self.host.client()
+        client.send("SuspendVgpu", name="c")
+        self.host.wait_paused("spill.writing")
+        self.unplug(disk)
+        self.host.go_on("spill.writing")
+        refused = expect_error("PoolTooSmall", client.answer).parameters["message"]
+        self.assertIn("Input/output error", refused)
+        self.check_nothing_happened()
+        self.assertIn("Input/output error", self.refused())  # and again, at once
+        for name in ("a", "b", "c"):  # nothing of them was lost
+            if self.host.vgpu(name)["state"] != "running":
+                self.resume(name)
+            self.guests[name].step()
+            self.guests.pop(name).finish()
+
+    @unittest.skipIf(os.geteuid() != 0, "only root mounts")
+    def test_the_disk_is_unplugged_with_what_is_on_it(self):
+        """That vGPU stays suspended and says why; all others go on, and it can be removed."""
+        disk = self.mount_disk()
+        self.add("a", "b", "c")
+        self.suspend("a", "b", "c")
+        self.assertEqual(self.spilled(), {"a"})
+        self.unplug(disk)
+        self.resume("b", "c")
+        for name in "bc":
+            self.guests[name].step()
+        for _ in range(2):
+            refused = expect_error("Failed", self.host.call, "ResumeVgpu", name="a").parameters["message"]
+            self.assertIn("Input/output error", refused)
+            self.assertEqual(self.host.vgpu("a")["state"], "suspended")
+        self.suspend("b")
+        self.resume("b")
+        for name in "bc":
+            self.guests[name].step()
+            self.guests.pop(name).finish()
+        self.guests.pop("a").kill()
+        self.host.wait_state("a", "idle")
+        self.host.call("RemoveVgpu", name="a")
+        until(lambda: self.pool()["spilled"] == 0, "its file to be given back")
 
     @unittest.skipIf(os.geteuid() != 0, "only root mounts")
     def test_the_disk_is_full(self):
