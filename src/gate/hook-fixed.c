@@ -1,13 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that take device memory which only the driver can move: counted, nothing else.
+ * Calls that take device memory which only the driver can move: counted, and tried again where others leave for it.
  *
  * What is charged: the bytes that were asked for. Arrays are an estimate: see array_bytes().
  */
+#include "gate/current.h"
 #include "gate/entry.h"
 #include "gate/holding.h"
 #include "gate/hook.h"
+#include "gate/quota.h"
 #include "wire/gate.h"
+
+/*
+ * Each time that the driver has too little all the same, the manager makes more room than was asked for: what an
+ * array really takes is not known. After so many times it is not for lack of room.
+ */
+#define TRIES_MAX 16
+
+/* A call that takes memory. */
+struct request {
+        enum holding_kind kind;
+        uint64_t bytes;
+        CUresult (*call)(const struct request *request, uint64_t *ret_key);
+        void *made; /* where the program gets its handle or address */
+        const void *descriptor;
+        unsigned int levels;
+};
+
+static CUresult take_once(const struct request *request)
+{
+        struct holding *holding = holding_new(request->kind, request->bytes, 0);
+        uint64_t key = 0;
+        CUresult result;
+
+        if (!holding)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        result = request->call(request, &key);
+        return holding_keep(holding, result, key);
+}
+
+/* Nothing is charged while it waits: its vGPU may leave meanwhile, and takes along what is there. */
+static CUresult take_patiently(const struct request *request)
+{
+        struct quota_want want = { .device = current_device(),
+                                   .bytes = request->bytes,
+                                   .is_limited = true };
+        unsigned int n = 0;
+        CUresult result;
+
+        do
+                result = take_once(request);
+        while (result == CUDA_ERROR_OUT_OF_MEMORY && ++n < TRIES_MAX && quota_wait_for_room(&want));
+        quota_end_wait(&want);
+        return result;
+}
 
 static uint64_t key_of(const void *handle)
 {
@@ -68,11 +114,21 @@ static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned int l
         return sum;
 }
 
+static CUresult create_array(const struct request *request, uint64_t *ret_key)
+{
+        CUarray *array = request->made;
+        CUresult result = DRIVER(cuArrayCreate_v2)(array, request->descriptor);
+
+        *ret_key = key_of(*array);
+        return result;
+}
+
 CUresult our_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor)
 {
         CUDA_ARRAY3D_DESCRIPTOR flat = { .Depth = 0 };
-        struct holding *holding;
-        CUresult result;
+        struct request request = {
+                .kind = HOLDING_ARRAY, .call = create_array, .made = array, .descriptor = descriptor
+        };
 
         if (!array || !descriptor)
                 return DRIVER(cuArrayCreate_v2)(array, descriptor);
@@ -80,25 +136,30 @@ CUresult our_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descr
         flat.Height = descriptor->Height;
         flat.Format = descriptor->Format;
         flat.NumChannels = descriptor->NumChannels;
-        holding = holding_new(HOLDING_ARRAY, array_bytes(&flat, 1), 0);
-        if (!holding)
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        result = DRIVER(cuArrayCreate_v2)(array, descriptor);
-        return holding_keep(holding, result, key_of(*array));
+        request.bytes = array_bytes(&flat, 1);
+        return take_patiently(&request);
+}
+
+static CUresult create_array_3d(const struct request *request, uint64_t *ret_key)
+{
+        CUarray *array = request->made;
+        CUresult result = DRIVER(cuArray3DCreate_v2)(array, request->descriptor);
+
+        *ret_key = key_of(*array);
+        return result;
 }
 
 CUresult our_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 {
-        struct holding *holding;
-        CUresult result;
+        struct request request = { .kind = HOLDING_ARRAY,
+                                   .call = create_array_3d,
+                                   .made = array,
+                                   .descriptor = descriptor };
 
         if (!array || !descriptor)
                 return DRIVER(cuArray3DCreate_v2)(array, descriptor);
-        holding = holding_new(HOLDING_ARRAY, array_bytes(descriptor, 1), 0);
-        if (!holding)
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        result = DRIVER(cuArray3DCreate_v2)(array, descriptor);
-        return holding_keep(holding, result, key_of(*array));
+        request.bytes = array_bytes(descriptor, 1);
+        return take_patiently(&request);
 }
 
 CUresult our_cuArrayDestroy(CUarray array)
@@ -108,19 +169,29 @@ CUresult our_cuArrayDestroy(CUarray array)
         return holding_settle(holding, DRIVER(cuArrayDestroy)(array));
 }
 
+static CUresult create_mipmapped(const struct request *request, uint64_t *ret_key)
+{
+        CUmipmappedArray *array = request->made;
+        CUresult result =
+                DRIVER(cuMipmappedArrayCreate)(array, request->descriptor, request->levels);
+
+        *ret_key = key_of(*array);
+        return result;
+}
+
 CUresult our_cuMipmappedArrayCreate(CUmipmappedArray *array,
                                     const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned int levels)
 {
-        struct holding *holding;
-        CUresult result;
+        struct request request = { .kind = HOLDING_MIPMAP,
+                                   .call = create_mipmapped,
+                                   .made = array,
+                                   .descriptor = descriptor,
+                                   .levels = levels };
 
         if (!array || !descriptor)
                 return DRIVER(cuMipmappedArrayCreate)(array, descriptor, levels);
-        holding = holding_new(HOLDING_MIPMAP, array_bytes(descriptor, levels), 0);
-        if (!holding)
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        result = DRIVER(cuMipmappedArrayCreate)(array, descriptor, levels);
-        return holding_keep(holding, result, key_of(*array));
+        request.bytes = array_bytes(descriptor, levels);
+        return take_patiently(&request);
 }
 
 CUresult our_cuMipmappedArrayDestroy(CUmipmappedArray array)
@@ -130,6 +201,7 @@ CUresult our_cuMipmappedArrayDestroy(CUmipmappedArray array)
         return holding_settle(holding, DRIVER(cuMipmappedArrayDestroy)(array));
 }
 
+/* It does not wait: where the device is full, the driver gives memory of the host. */
 CUresult our_cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned int flags)
 {
         struct holding *holding;
@@ -151,13 +223,20 @@ CUresult hook_free_of_driver(CUdeviceptr pointer)
         return holding_settle(holding, DRIVER(cuMemFree_v2)(pointer));
 }
 
+static CUresult allocate_of_driver(const struct request *request, uint64_t *ret_key)
+{
+        CUdeviceptr *pointer = request->made;
+        CUresult result = DRIVER(cuMemAlloc_v2)(pointer, request->bytes);
+
+        *ret_key = *pointer;
+        return result;
+}
+
 CUresult hook_allocate_of_driver(CUdeviceptr *pointer, size_t size)
 {
-        struct holding *holding = holding_new(HOLDING_POINTER, size, 0);
-        CUresult result;
+        const struct request request = {
+                .kind = HOLDING_POINTER, .bytes = size, .call = allocate_of_driver, .made = pointer
+        };
 
-        if (!holding)
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        result = DRIVER(cuMemAlloc_v2)(pointer, size);
-        return holding_keep(holding, result, *pointer);
+        return take_patiently(&request);
 }

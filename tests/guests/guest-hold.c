@@ -7,6 +7,8 @@
  *     device      SIZE bytes of device memory, 16 MiB unless said otherwise
  *     attempt     the same, but prints "refused" and goes on where there is none, else "got"
  *     managed     as many of managed memory
+ *     array       as many of an array
+ *     mipmapped   about a third more of one with levels
  *     imported    a pool that it exports to itself
  *     registered  a dma-buf of a piece of memory, closed at once: a network card would keep it
  *     mapped      the same, of memory that it has made and mapped itself
@@ -27,6 +29,8 @@ static struct {
         CUdeviceptr device, managed, registered, mapped;
         CUmemGenericAllocationHandle made;
         CUmemoryPool pool, imported;
+        CUarray array;
+        CUmipmappedArray mipmapped;
 } held = { .size = 16 * MIB };
 
 static void make(void)
@@ -100,9 +104,36 @@ static void free_all(void)
         }
         if (held.made)
                 must(DRIVER(cuMemRelease)(held.made));
+        if (held.array)
+                must(DRIVER(cuArrayDestroy)(held.array));
+        if (held.mipmapped)
+                must(DRIVER(cuMipmappedArrayDestroy)(held.mipmapped));
+        held.array = NULL;
+        held.mipmapped = NULL;
         held.device = held.managed = held.registered = held.mapped = 0;
         held.imported = held.pool = NULL;
         held.made = 0;
+}
+
+/* In rows of 16 KiB. */
+static void make_array(void)
+{
+        const CUDA_ARRAY_DESCRIPTOR descriptor = { .Width = 4096,
+                                                   .Height = held.size / 16384,
+                                                   .Format = CU_AD_FORMAT_UNSIGNED_INT32,
+                                                   .NumChannels = 1 };
+
+        must(DRIVER(cuArrayCreate_v2)(&held.array, &descriptor));
+}
+
+static void make_mipmapped(void)
+{
+        const CUDA_ARRAY3D_DESCRIPTOR descriptor = { .Width = 4096,
+                                                     .Height = held.size / 16384,
+                                                     .Format = CU_AD_FORMAT_UNSIGNED_INT32,
+                                                     .NumChannels = 1 };
+
+        must(DRIVER(cuMipmappedArrayCreate)(&held.mipmapped, &descriptor, 4));
 }
 
 /* What is not there is done without. */
@@ -125,6 +156,10 @@ static int do_word(const char *word)
                 attempt();
         else if (strcmp(word, "managed") == 0)
                 must(DRIVER(cuMemAllocManaged)(&held.managed, held.size, CU_MEM_ATTACH_GLOBAL));
+        else if (strcmp(word, "array") == 0)
+                make_array();
+        else if (strcmp(word, "mipmapped") == 0)
+                make_mipmapped();
         else if (strcmp(word, "imported") == 0)
                 import();
         else if (strcmp(word, "registered") == 0)

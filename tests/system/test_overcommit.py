@@ -126,6 +126,31 @@ class Sharing(Overcommitted):
             guest.step()
         self.finish(first, second, third)
 
+    def test_arrays_wait_as_well(self):
+        """They are the driver's, and go with the context; whoever makes one waits until somebody has left."""
+        large = ("--size", "150M", "--piece", "15M")
+        train = self.guest(self.create("train"), "--on-demand", size=large)
+        held = self.host.start_guest(self.create("held"), "guest-hold", "100M").wait_ready()
+        for word in ("array", "mipmapped"):
+            with self.subTest(word):
+                held.hold(word)
+                until(lambda: self.host.vgpu("train")["state"] == "suspended", "the other one to have left")
+                train.step()
+                until(lambda: self.host.vgpu("held")["state"] == "suspended", "who has the array to have left")
+                held.hold("nothing")
+                train.step()
+        self.assertEqual(held.end_input(), 0, held.context())
+        self.finish(train)
+
+    def test_an_array_that_will_never_fit(self):
+        """Above the quota, and above what the device has without anybody else: both are refused, and not by waiting."""
+        train = self.guest(self.create("train"), "--on-demand")
+        for name, size, quota in (("much", "210M", QUOTA), ("more", "245M", 256 * MIB)):
+            held = self.host.start_guest(self.create(name, size=quota), "guest-hold", size).wait_ready()
+            held.write("array")
+            self.assertNotEqual(held.join(), 0, "it has no memory")
+            train.step()
+        self.finish(train)
 
     def test_equal_processes_of_one(self):
         """What two of its processes have the same is kept once; the next manager gives it back to both."""
