@@ -29,8 +29,8 @@ struct compare_case {
 
 /* The groups: a file each, named in guest-compare.c. */
 extern const struct compare_case compare_array[], compare_capture[], compare_context[],
-        compare_entry[], compare_memory[], compare_pointer[], compare_pool[], compare_share[],
-        compare_stream[], compare_texture[], compare_virtual[];
+        compare_entry[], compare_memory[], compare_module[], compare_pointer[], compare_pool[],
+        compare_share[], compare_stream[], compare_texture[], compare_virtual[];
 
 /* CALL(cuInit, "no flags", 0) - make the call and print what it answers; evaluates to that. */
 #define CALL(name, remark, ...)       \

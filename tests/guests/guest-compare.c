@@ -27,10 +27,10 @@ static const struct group {
 } groups[] = {
         { "array", compare_array },     { "capture", compare_capture },
         { "context", compare_context }, { "entry", compare_entry },
-        { "memory", compare_memory },   { "pointer", compare_pointer },
-        { "pool", compare_pool },       { "share", compare_share },
-        { "stream", compare_stream },   { "texture", compare_texture },
-        { "virtual", compare_virtual },
+        { "memory", compare_memory },   { "module", compare_module },
+        { "pointer", compare_pointer }, { "pool", compare_pool },
+        { "share", compare_share },     { "stream", compare_stream },
+        { "texture", compare_texture }, { "virtual", compare_virtual },
 };
 
 static char prefix[128]; /* of the lines of this case */

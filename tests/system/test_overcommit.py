@@ -142,6 +142,21 @@ class Sharing(Overcommitted):
         self.assertEqual(held.end_input(), 0, held.context())
         self.finish(train)
 
+    def test_code_of_kernels_waits_as_well(self):
+        """The driver has no room for it once: it is loaded after others could have left. If it never has, that is said."""
+        self.create("first")
+        with unittest.mock.patch.dict(os.environ, OPENVGPU_SIM_FAIL="cuModuleLoadData@1=2,cuModuleLoadData@2=2"):
+            guest = self.guest("first", "--on-demand")
+        always = ",".join(f"cuModuleLoadData@{n}=2" for n in range(1, 20))
+        with unittest.mock.patch.dict(os.environ, OPENVGPU_SIM_FAIL=always):
+            environment = dict(os.environ, **self.host.call("PrepareRun", name=self.create("second"))["environment"])
+            other = Guest([os.environ["TEST_GUESTS"] + "/guest-train", *SIZE], environment)
+        self.host.guests.append(other)
+        self.assertNotEqual(other.join(), 0)
+        self.assertIn("CUDA_ERROR_OUT_OF_MEMORY", other.context())
+        guest.step()
+        self.finish(guest)
+
     def test_an_array_that_will_never_fit(self):
         """Above the quota, and above what the device has without anybody else: both are refused, and not by waiting."""
         train = self.guest(self.create("train"), "--on-demand")
