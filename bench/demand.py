@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """For benchmarks of an overcommitted GPU: a vgpud of their own, programs, limits for each step and for the whole run."""
+import contextlib
 import json
 import os
 import pathlib
@@ -149,13 +150,36 @@ class Manager:
     def log(self):
         return self.log_path.read_text(errors="replace")
 
+    def settle(self):
+        """The programs have ended: until vgpud knows. What it knows no end of, it leaves to the next vgpud."""
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            if not any(v["processes"] for v in (self.vgpu("ls", may_fail=True) or {"vgpus": []})["vgpus"]):
+                return
+            time.sleep(0.1)
+
+    def keepers(self):
+        """Ours, which has the pool's memory as long as there is something of a vGPU in it."""
+        mark = f"OPENVGPU_RUN={self.folder}/run".encode()
+        for entry in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if b"vgpu-keeper" in (entry / "cmdline").read_bytes() and mark in (entry / "environ").read_bytes():
+                    yield int(entry.name)
+            except OSError:
+                pass  # it has ended, or is another user's
+
     def close(self):
+        if self.process.poll() is None:
+            self.settle()
         self.process.send_signal(signal.SIGTERM)
         try:
             self.process.wait(30)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        for pid in self.keepers():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
