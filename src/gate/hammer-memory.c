@@ -367,8 +367,9 @@ const struct hammer hammer_memory[] = {
           "cuGraphInstantiateWithFlags cuStreamDestroy_v2",
           NULL, capture_memory, NULL },
         { "cuMemGetHandleForAddressRange", NULL, register_memory, NULL },
-        { "cuMemPoolImportFromShareableHandle cuMemPoolImportPointer cuMemPoolDestroy", NULL,
-          share_pools, NULL },
+        { "cuMemPoolExportToShareableHandle cuMemPoolExportPointer "
+          "cuMemPoolImportFromShareableHandle cuMemPoolImportPointer cuMemPoolDestroy",
+          NULL, share_pools, NULL },
         { "cuMemImportFromShareableHandle", NULL, share_handles, NULL },
         { "cuIpcGetMemHandle cuIpcOpenMemHandle cuIpcOpenMemHandle_v2 cuIpcCloseMemHandle", NULL,
           ask_for_handles, NULL },

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "gate/child.h"
 #include "gate/current.h"
 #include "gate/entry.h"
@@ -116,18 +117,36 @@ static struct holding *find_around(CUdeviceptr address)
         return NULL;
 }
 
-bool holding_register(CUdeviceptr address)
+/* Of what we know nothing: for good. */
+static void mark_locked(struct holding *holding, uint32_t holds)
 {
+        quota_count_holds(holding ? holds & ~holding->holds : holds, 1);
+        if (holding)
+                holding->holds |= holds;
+}
+
+void holding_mark(CUdeviceptr address, uint32_t holds)
+{
+        pthread_mutex_lock(&holdings.lock);
+        mark_locked(find_around(address), holds);
+        pthread_mutex_unlock(&holdings.lock);
+}
+
+void holding_mark_key(enum holding_kind kind, uint64_t key, uint32_t holds)
+{
+        CLEANUP(freep) struct holding *spare = calloc(1, sizeof(*spare));
         struct holding *holding;
 
         pthread_mutex_lock(&holdings.lock);
-        holding = find_around(address);
-        if (holding && !(holding->holds & GATE_HOLDS_REGISTERED)) {
-                holding->holds |= GATE_HOLDS_REGISTERED;
-                quota_count_holds(GATE_HOLDS_REGISTERED, 1);
+        holding = (struct holding *)hash_find(&holdings.by_key[kind], key);
+        if (!holding && spare) {
+                holding = TAKE(spare);
+                holding->kind = kind;
+                hash_add(&holdings.by_key[kind], &holding->node, key);
+                quota_count_allocations(1);
         }
+        mark_locked(holding, holds);
         pthread_mutex_unlock(&holdings.lock);
-        return holding;
 }
 
 static struct holding *find_in_context(CUcontext context)

@@ -28,7 +28,7 @@ enum holding_kind {
         HOLDING_ARRAY,
         HOLDING_MIPMAP,
         HOLDING_IPC,  /* what cuIpcCloseMemHandle() closes */
-        HOLDING_POOL, /* of another process */
+        HOLDING_POOL, /* of another process, or exported to one */
         HOLDING_KINDS,
 };
 
@@ -49,8 +49,14 @@ struct holding *holding_take(enum holding_kind kind, uint64_t key);
 /* holding_settle() - after the driver has answered @result: drop @holding (or NULL), or put it back. */
 CUresult holding_settle(struct holding *holding, CUresult result);
 
-/* holding_register() - note a dma-buf of memory at @address. False: no HOLDING_POINTER has this address. */
-bool holding_register(CUdeviceptr address);
+/*
+ * holding_mark() - memory at @address has others who keep it where it is: @holds are GATE_HOLDS_*. Where no
+ * HOLDING_POINTER has this address, the process holds that for good.
+ */
+void holding_mark(CUdeviceptr address, uint32_t holds);
+
+/* holding_mark_key() - the same of what has @key; it is held from now on if it has not been. */
+void holding_mark_key(enum holding_kind kind, uint64_t key, uint32_t holds);
 
 /* holding_drop_context() - drop all that was made while @context was current: it is gone. */
 void holding_drop_context(CUcontext context);

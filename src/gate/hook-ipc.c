@@ -40,13 +40,23 @@ static struct {
         struct opened *first;
 } ipc = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
+/* Of memory of the driver's: after a restore, who has opened it would go on with the old one. */
+static CUresult get_native_handle(CUipcMemHandle *handle, CUdeviceptr pointer)
+{
+        CUresult result = DRIVER(cuIpcGetMemHandle)(handle, pointer);
+
+        if (result == CUDA_SUCCESS)
+                holding_mark(pointer, GATE_HOLDS_EXPORTED);
+        return result;
+}
+
 CUresult our_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
 {
         struct gate_ticket ticket;
         struct memory_info info;
 
         if (!handle || !memory_find(pointer, &info))
-                return DRIVER(cuIpcGetMemHandle)(handle, pointer);
+                return get_native_handle(handle, pointer);
         if (!ticket_identify(&ticket)) {
                 log_to_user("legacy CUDA IPC (cuIpcGetMemHandle, cudaIpcGetMemHandle) works in a "
                             "vGPU only; set OPENVGPU_NATIVE_IPC=1 for a program that needs it "

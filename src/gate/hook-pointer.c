@@ -138,7 +138,7 @@ CUresult our_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr pointer, si
         CUresult result = DRIVER(cuMemGetHandleForAddressRange)(handle, pointer, size, type, flags);
 
         if (result == CUDA_SUCCESS && !memory_register(pointer, size) &&
-            !hook_register_view(pointer, size) && !holding_register(pointer))
-                quota_count_holds(GATE_HOLDS_REGISTERED, 1); /* of what we know nothing: for good */
+            !hook_register_view(pointer, size))
+                holding_mark(pointer, GATE_HOLDS_REGISTERED);
         return result;
 }

@@ -128,6 +128,29 @@ CUresult our_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
         return free_async(DRIVER(cuMemFreeAsync_ptsz), true, pointer, stream);
 }
 
+/*
+ * A restore would give this process new memory, and leave the old to whoever has imported it. Who has imported
+ * what the driver does not say: so it is held while the pool and the memory are there.
+ */
+CUresult our_cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, int type,
+                                              unsigned long long flags)
+{
+        CUresult result = DRIVER(cuMemPoolExportToShareableHandle)(handle, pool, type, flags);
+
+        if (result == CUDA_SUCCESS)
+                holding_mark_key(HOLDING_POOL, key_of(pool), GATE_HOLDS_EXPORTED);
+        return result;
+}
+
+CUresult our_cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr pointer)
+{
+        CUresult result = DRIVER(cuMemPoolExportPointer)(data, pointer);
+
+        if (result == CUDA_SUCCESS)
+                holding_mark(pointer, GATE_HOLDS_EXPORTED);
+        return result;
+}
+
 /* Not charged: its owner pays. But it keeps the driver from restoring this process. */
 static CUresult imported(enum holding_kind kind, CUresult result, uint64_t key)
 {

@@ -157,8 +157,9 @@ static CUresult export(void *shareable, struct physical *physical,
             type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
                 result = DRIVER(cuMemExportToShareableHandle)(shareable, vmm_real(physical, number),
                                                               type, flags);
-                if (result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_FABRIC)
-                        vmm_hold(physical, GATE_HOLDS_FABRIC);
+                if (result == CUDA_SUCCESS)
+                        vmm_hold(physical, type == CU_MEM_HANDLE_TYPE_FABRIC ? GATE_HOLDS_FABRIC
+                                                                             : GATE_HOLDS_EXPORTED);
                 return result;
         }
         result = export_ticket(&fd, physical);

@@ -330,18 +330,19 @@ FAKE_TEST(test_an_imported_pool_is_held_until_it_and_its_memory_are_gone)
         check(cuMemsetD8_v2(pointer, 42, 5000) == CUDA_SUCCESS);
         check(cuMemPoolExportToShareableHandle(&fd, pool, 1, 0) == CUDA_SUCCESS);
         check(cuMemPoolExportPointer(&data, pointer) == CUDA_SUCCESS);
-        check(slot->holds == 0);
+        check(slot->holds == GATE_HOLDS_EXPORTED);
         check(cuMemPoolImportFromShareableHandle(&imported, (void *)(intptr_t)fd, 1, 0) ==
               CUDA_SUCCESS);
         close(fd);
-        check(slot->holds == GATE_HOLDS_IMPORTED);
+        check(slot->holds == (GATE_HOLDS_IMPORTED | GATE_HOLDS_EXPORTED));
         check(cuMemPoolImportPointer(&imported_pointer, imported, &data) == CUDA_SUCCESS);
         check(cuMemcpyDtoH_v2(&value, imported_pointer + 4999, 1) == CUDA_SUCCESS && value == 42);
         check(cuMemFreeAsync(imported_pointer, NULL) == CUDA_SUCCESS);
-        check(slot->holds == GATE_HOLDS_IMPORTED);
+        check(slot->holds == (GATE_HOLDS_IMPORTED | GATE_HOLDS_EXPORTED));
         check(cuMemPoolDestroy(imported) == CUDA_SUCCESS);
-        check(slot->holds == 0);
+        check(slot->holds == GATE_HOLDS_EXPORTED);
         check(cuMemFreeAsync(pointer, NULL) == CUDA_SUCCESS);
+        check(slot->holds == GATE_HOLDS_EXPORTED);
         check(cuMemPoolDestroy(pool) == CUDA_SUCCESS);
         check(slot->holds == 0 && slot->n_allocations == 0);
 }

@@ -76,7 +76,7 @@ struct state_instance {
 /* Bits of state_vm.uses; a blob of metadata from elsewhere may have others, which say the same. */
 enum state_use {
         STATE_USES_MANAGED = 1 << 0,    /* memory that the device shares with the host */
-        STATE_USES_IMPORTED = 1 << 1,   /* memory of another process */
+        STATE_USES_IMPORTED = 1 << 1,   /* memory of another process, or that another has */
         STATE_USES_REGISTERED = 1 << 2, /* memory of which there is a dma-buf */
 };
 

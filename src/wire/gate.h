@@ -244,7 +244,9 @@ struct gate_step {
 #define GATE_HOLDS_REGISTERED 4u /* a dma-buf of its memory: a network card would use the old one */
 #define GATE_HOLDS_FABRIC     8u /* memory with a fabric handle: of other machines */
 #define GATE_HOLDS_MULTICAST  16u /* a multicast object (NVLink SHARP) */
-#define GATE_HOLDS_KINDS      5
+#define GATE_HOLDS_EXPORTED \
+        32u /* memory that others have by the driver's own handle, not by a ticket */
+#define GATE_HOLDS_KINDS 6
 
 /*
  * Shall the gate say in the instance page whether the process has work for the device (REPORT), and

@@ -12,6 +12,9 @@
  *     imported    a pool that it exports to itself
  *     registered  a dma-buf of a piece of memory, closed at once: a network card would keep it
  *     mapped      the same, of memory that it has made and mapped itself
+ *     exported    a pool that it exports, with a piece of its memory
+ *     given       a handle of legacy IPC for a piece of memory
+ *     named       a descriptor for a piece of memory that it has made itself, closed at once
  *     nothing     frees all of that
  *
  * It prints "ready", and each word again when that is done.
@@ -26,7 +29,7 @@
 
 static struct {
         uint64_t size;
-        CUdeviceptr device, managed, registered, mapped;
+        CUdeviceptr device, managed, registered, mapped, pooled;
         CUmemGenericAllocationHandle made;
         CUmemoryPool pool, imported;
         CUarray array;
@@ -44,7 +47,7 @@ static void make(void)
         must(DRIVER(cuMemCreate)(&held.made, PIECE, &prop, 0));
 }
 
-static void import(void)
+static int export_pool(void)
 {
         const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                        .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
@@ -54,8 +57,42 @@ static void import(void)
         must(DRIVER(cuMemPoolCreate)(&held.pool, &props));
         must(DRIVER(cuMemPoolExportToShareableHandle)(&fd, held.pool,
                                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+        return fd;
+}
+
+static void import(void)
+{
+        int fd = export_pool();
+
         must(DRIVER(cuMemPoolImportFromShareableHandle)(
                 &held.imported, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+        (void)close(fd);
+}
+
+static void export_memory_of_pool(void)
+{
+        CUmemPoolPtrExportData data;
+
+        (void)close(export_pool());
+        must(DRIVER(cuMemAllocFromPoolAsync)(&held.pooled, PIECE, held.pool, NULL));
+        must(DRIVER(cuMemPoolExportPointer)(&data, held.pooled));
+}
+
+static void give(void)
+{
+        CUipcMemHandle handle;
+
+        must(DRIVER(cuMemAlloc_v2)(&held.registered, PIECE));
+        must(DRIVER(cuIpcGetMemHandle)(&handle, held.registered));
+}
+
+static void name(void)
+{
+        int fd;
+
+        make();
+        must(DRIVER(cuMemExportToShareableHandle)(&fd, held.made,
+                                                  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
         (void)close(fd);
 }
 
@@ -98,10 +135,12 @@ static void free_all(void)
                 must(DRIVER(cuMemFree_v2)(held.device));
         if (held.managed)
                 must(DRIVER(cuMemFree_v2)(held.managed));
-        if (held.imported) {
+        if (held.pooled)
+                must(DRIVER(cuMemFreeAsync)(held.pooled, NULL));
+        if (held.imported)
                 must(DRIVER(cuMemPoolDestroy)(held.imported));
+        if (held.pool)
                 must(DRIVER(cuMemPoolDestroy)(held.pool));
-        }
         if (held.made)
                 must(DRIVER(cuMemRelease)(held.made));
         if (held.array)
@@ -110,7 +149,7 @@ static void free_all(void)
                 must(DRIVER(cuMipmappedArrayDestroy)(held.mipmapped));
         held.array = NULL;
         held.mipmapped = NULL;
-        held.device = held.managed = held.registered = held.mapped = 0;
+        held.device = held.managed = held.registered = held.mapped = held.pooled = 0;
         held.imported = held.pool = NULL;
         held.made = 0;
 }
@@ -162,6 +201,12 @@ static int do_word(const char *word)
                 make_mipmapped();
         else if (strcmp(word, "imported") == 0)
                 import();
+        else if (strcmp(word, "exported") == 0)
+                export_memory_of_pool();
+        else if (strcmp(word, "given") == 0)
+                give();
+        else if (strcmp(word, "named") == 0)
+                name();
         else if (strcmp(word, "registered") == 0)
                 register_memory();
         else if (strcmp(word, "mapped") == 0)

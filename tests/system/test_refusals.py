@@ -117,6 +117,27 @@ class Refusals(case.Case):
                 self.host.vgpu("resume", "train")
         self.assertEqual(guest.end_input(), 0)
 
+    def test_memory_that_others_have_by_the_drivers_own_handle_is_refused_but_may_stay(self):
+        """They would go on with the old memory, and the process with the new: neither would notice."""
+        self.host.create("train")
+        guest = self.host.run("train", "guest-hold").wait_ready()
+        native = self.host.run("train", "guest-hold", OPENVGPU_NATIVE_IPC="1").wait_ready()
+        for holder, what in ((guest, "exported"), (native, "given"), (native, "named")):
+            with self.subTest(what):
+                holder.hold("device")
+                holder.hold(what)
+                for method, more in (("SuspendVgpu", {}), ("MigrateVgpu", {"device": "1"})):
+                    parameters = self.refused("NotMovable", method, name="train", **more)
+                    self.assertIn(f"process {holder.pid} (guest-hold) holds memory that it has exported",
+                                  parameters["message"])
+                self.host.vgpu("suspend", "train", "--keep-context")
+                self.host.vgpu("resume", "train")
+                holder.hold("nothing")
+                self.host.vgpu("suspend", "train")
+                self.host.vgpu("resume", "train")
+        for holder in (guest, native):
+            self.assertEqual(holder.end_input(), 0)
+
     def test_one_guest_with_managed_memory_keeps_all_of_its_vgpu(self):
         self.host.create("train")
         free = self.host.train("train", "--size", "8M")

@@ -123,6 +123,9 @@ static const struct {
         { GATE_HOLDS_MULTICAST,
           "a multicast object (NVLink SHARP), which cannot be made anew; NCCL does without if "
           "NCCL_NVLS_ENABLE=0 is set" },
+        { GATE_HOLDS_EXPORTED,
+          "memory that it has exported by a handle of the driver's own (a pool, or more than a descriptor): who "
+          "has imported it would go on with the old memory" },
 };
 
 const char *broadcast_what_keeps(uint32_t holds)

@@ -39,8 +39,9 @@
 #define OVERDUE_US 1000000
 
 /* Memory that others may write to while the gate is closed: network cards, processes of no vGPU, other machines. */
-#define WRITTEN_BY_OTHERS \
-        (GATE_HOLDS_IMPORTED | GATE_HOLDS_REGISTERED | GATE_HOLDS_FABRIC | GATE_HOLDS_MULTICAST)
+#define WRITTEN_BY_OTHERS                                                                         \
+        (GATE_HOLDS_IMPORTED | GATE_HOLDS_REGISTERED | GATE_HOLDS_FABRIC | GATE_HOLDS_MULTICAST | \
+         GATE_HOLDS_EXPORTED)
 
 /* After one that was ended by the program: it may be one that looks at its GPU again and again. */
 #define PAUSE_FIRST_NS 2000000000u

@@ -204,8 +204,9 @@ uint64_t facts_get_uses(const struct instance *instance)
                         continue;
                 guest_get_use(guest, &use);
                 uses |= (use.holds & GATE_HOLDS_MANAGED ? STATE_USES_MANAGED : 0) |
-                        (use.holds & (GATE_HOLDS_IMPORTED | GATE_HOLDS_FABRIC) ? STATE_USES_IMPORTED
-                                                                               : 0) |
+                        (use.holds & (GATE_HOLDS_IMPORTED | GATE_HOLDS_FABRIC | GATE_HOLDS_EXPORTED)
+                                 ? STATE_USES_IMPORTED
+                                 : 0) |
                         (use.holds & (GATE_HOLDS_REGISTERED | GATE_HOLDS_MULTICAST)
                                  ? STATE_USES_REGISTERED
                                  : 0);
