@@ -278,6 +278,18 @@ CUresult our_cuIpcCloseMemHandle(CUdeviceptr pointer)
         return result;
 }
 
+bool hook_overlaps_opened(CUdeviceptr address, uint64_t size)
+{
+        const struct opened *it;
+
+        pthread_mutex_lock(&ipc.lock);
+        it = ipc.first;
+        while (it && (it->base >= address + size || address >= it->base + it->size))
+                it = it->next;
+        pthread_mutex_unlock(&ipc.lock);
+        return it;
+}
+
 bool hook_find_opened(CUdeviceptr address, struct memory_info *ret_info)
 {
         const struct opened *it;

@@ -7,8 +7,9 @@
  * checkpoint. What comes from a process without a gate is noted, because the driver cannot restore
  * a process that holds it.
  *
- * Our own mappings must look like ordinary memory, of which the driver refuses to unmap or retain
- * anything.
+ * Our own mappings, and those of legacy IPC, must look like ordinary memory, of which the driver refuses
+ * to unmap or retain anything. A handle of the driver's for what we have imported would be a reference
+ * that nobody lets go of before the driver's checkpoint.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -255,13 +256,18 @@ CUresult our_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
         return result;
 }
 
+static bool looks_ordinary(CUdeviceptr address, uint64_t size)
+{
+        return memory_overlaps(address, size) || hook_overlaps_opened(address, size);
+}
+
 CUresult our_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *pointer)
 {
         CUdeviceptr address = (CUdeviceptr)(uintptr_t)pointer;
         struct physical *physical;
         CUresult result;
 
-        if (memory_overlaps(address, 1))
+        if (looks_ordinary(address, 1))
                 return CUDA_ERROR_INVALID_VALUE;
         physical = handle ? vmm_find_behind(address) : NULL;
         if (physical && physical->number)
@@ -300,7 +306,7 @@ CUresult our_cuMemUnmap(CUdeviceptr pointer, size_t size)
         struct view *views;
         CUresult result;
 
-        if (memory_overlaps(pointer, size))
+        if (looks_ordinary(pointer, size))
                 return CUDA_ERROR_INVALID_VALUE;
         views = vmm_take_views(pointer, size);
         result = DRIVER(cuMemUnmap)(pointer, size);
@@ -310,8 +316,8 @@ CUresult our_cuMemUnmap(CUdeviceptr pointer, size_t size)
 
 CUresult our_cuMemAddressFree(CUdeviceptr pointer, size_t size)
 {
-        return memory_overlaps(pointer, size) ? CUDA_ERROR_INVALID_VALUE
-                                              : DRIVER(cuMemAddressFree)(pointer, size);
+        return looks_ordinary(pointer, size) ? CUDA_ERROR_INVALID_VALUE
+                                             : DRIVER(cuMemAddressFree)(pointer, size);
 }
 
 CUresult our_cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmemAccessDesc *access,
@@ -319,7 +325,7 @@ CUresult our_cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmemAccessD
 {
         CUresult result;
 
-        if (memory_overlaps(pointer, size))
+        if (looks_ordinary(pointer, size))
                 return CUDA_ERROR_INVALID_VALUE;
         result = DRIVER(cuMemSetAccess)(pointer, size, access, count);
         if (result == CUDA_SUCCESS)

@@ -14,6 +14,7 @@
  *     retain      gets another handle for each piece from its address, and gives the first back
  *     read        may only read from now on
  *     twice       maps the first piece at a second address, where "check" looks, too
+ *     seize       tries the virtual-memory calls on the first piece, and prints "code CODE" for each
  *     drop        gives everything back
  *     churn       a thread imports the first piece (a descriptor), maps and drops it, again and again
  *     calm        ends it
@@ -278,6 +279,19 @@ static void try_import(int n)
         printf("code %d\n", result);
 }
 
+static void seize(void)
+{
+        const CUdeviceptr at = share.at[0];
+        const CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, share.device },
+                                         CU_MEM_ACCESS_FLAGS_PROT_READ };
+        CUmemGenericAllocationHandle handle;
+
+        printf("code %d\n", DRIVER(cuMemRetainAllocationHandle)(&handle, (void *)(uintptr_t)at));
+        printf("code %d\n", DRIVER(cuMemSetAccess)(at, share.size, &access, 1));
+        printf("code %d\n", DRIVER(cuMemUnmap)(at, share.size));
+        printf("code %d\n", DRIVER(cuMemAddressFree)(at, share.size));
+}
+
 static void start_churn(void)
 {
         if (pthread_create(&share.churn, NULL, churn, NULL) != 0)
@@ -325,6 +339,8 @@ static void do_word(const char *word)
                 set_access(share.at[0], CU_MEM_ACCESS_FLAGS_PROT_READ);
         else if (strcmp(word, "twice") == 0)
                 map(&share.second, share.handle[0]);
+        else if (strcmp(word, "seize") == 0)
+                seize();
         else if (strcmp(word, "drop") == 0)
                 drop();
         else if (strcmp(word, "churn") == 0)

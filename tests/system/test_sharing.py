@@ -90,6 +90,18 @@ class Sharing(Pairs, case.Case):
                     self.check_both_ways(maker, user, 70)
                     self.end(user, maker)
 
+    def test_what_is_opened_by_ipc_is_ordinary_memory(self):
+        """As natively. A handle of it was the driver's own once: nobody let go of it, and the process was lost."""
+        self.host.create("job")
+        maker, user = self.pair("ipc")
+        for guest in (maker, user):
+            guest.hold("seize")
+            self.assertEqual([line for line in guest.lines if line.startswith("code")], ["code 1"] * 4)
+        self.check_both_ways(maker, user, 3)
+        self.suspend_and_resume()
+        user.hold("check=1003")
+        self.end(user, maker)
+
     def test_several_users_and_a_second_place(self):
         self.host.create("job")
         maker, first = self.pair()
