@@ -20,14 +20,20 @@ MIB = 1 << 20
 class Pairs:
     """Tests with processes of which one has made memory that the other uses."""
 
+    ORDINALS = ()  # of the devices of a vGPU that the maker and the user of a pair have; none: the first
+
     def new_path(self):
         self.n = getattr(self, "n", 0) + 1
         return f"{self.host.directory}/pair-{type(self).__name__}-{id(self)}-{self.n}"
 
     def pair(self, way="descriptor", maker="job", user="job", arguments=(), user_arguments=None):
         path = self.new_path()
-        return (self.host.run(maker, "guest-share", "make", way, path, *arguments).wait_ready(),
-                self.host.run(user, "guest-share", "use", way, path, *(user_arguments or arguments)).wait_ready())
+        guests = []
+        for i, (vgpu, word, its) in enumerate(((maker, "make", arguments), (user, "use", user_arguments or arguments))):
+            place = (*(its or ("4M", 1)), self.ORDINALS[i]) if self.ORDINALS else its
+            guests.append(self.host.run(vgpu, "guest-share", word, way, path, *place).wait_ready())
+            guests[i].path = path
+        return tuple(guests)
 
     def refused(self, error, method, **parameters):
         with self.assertRaises(Refused) as refused:
@@ -106,7 +112,7 @@ class Sharing(Pairs, case.Case):
         self.host.create("job")
         maker, first = self.pair()
         second = self.host.run("job", "guest-share", "use", "descriptor",
-                               maker.process.args[-1]).wait_ready()
+                               maker.path).wait_ready()
         for guest in (first, maker):
             guest.hold("twice")
         for guest in (maker, first, second):
@@ -212,7 +218,7 @@ class Sharing(Pairs, case.Case):
         self.host.create("job")
         maker, first = self.pair()
         second = self.host.run("job", "guest-share", "use", "descriptor",
-                               maker.process.args[-1]).wait_ready()
+                               maker.path).wait_ready()
         for guest in (first, second):
             guest.hold("churn")
         for turn in range(50):
@@ -470,13 +476,16 @@ class Sharing(Pairs, case.Case):
 class Faults(Pairs, unittest.TestCase):
     """Death and failure at every step: no byte is lost, and the next operation works."""
 
+    HOST = {"pool": "64M", "slab": "4M"}
+    DEVICES = {"job": 0, "other": 1}
+
     @contextlib.contextmanager
     def pairs(self, faults="", **names):
         """A host with a pair of each way, all of whose memory is 1003."""
         with self.subTest(**names):
-            self.host = Host(pool="64M", slab="4M").start(faults)
+            self.host = Host(**self.HOST).start(faults)
             try:
-                self.host.create("job")
+                self.create("job")
                 pairs = [self.pair(way) for way in WAYS]
                 for maker, user in pairs:
                     self.check_both_ways(maker, user, 3)
@@ -485,6 +494,9 @@ class Faults(Pairs, unittest.TestCase):
                 self.host.close(expect_clean=False)
                 raise
             self.host.close()
+
+    def create(self, name):
+        self.host.create(name, device=self.DEVICES[name])
 
     def check_usable(self, pairs):
         if self.host.get("job")["state"] != "running":
@@ -553,7 +565,7 @@ class Faults(Pairs, unittest.TestCase):
         with self.pairs(faults, kind=kind, fault=faults) as pairs:
             for maker, user in pairs:
                 self.end(user, maker)
-            self.host.create("other", device=1)
+            self.create("other")
             pairs = [self.pair("descriptor", "job", "other"), self.pair("ipc", "other", "job")]
             for maker, user in pairs:
                 self.check_both_ways(maker, user, 3)
@@ -601,7 +613,7 @@ class Faults(Pairs, unittest.TestCase):
             with self.pairs(f"{kind}.{step}=pause", step=step, who=who) as pairs:
                 for maker, user in pairs:
                     self.end(user, maker)
-                self.host.create("other", device=1)
+                self.create("other")
                 pairs = [self.pair("descriptor", "job", "other"), self.pair("ipc", "other", "job")]
                 for maker, user in pairs:
                     self.check_both_ways(maker, user, 3)
@@ -637,7 +649,7 @@ class Faults(Pairs, unittest.TestCase):
         with self.pairs(f"{kind}.{step}=pause", kind=kind) as pairs:
             for maker, user in pairs:
                 self.end(user, maker)
-            self.host.create("other", device=1)
+            self.create("other")
             maker, user = self.pair("descriptor", "job", "other")
             self.check_both_ways(maker, user, 3)
             train = self.host.train("job", "--size", "4M")
@@ -687,7 +699,7 @@ class Faults(Pairs, unittest.TestCase):
         with self.pairs() as pairs:
             for way, (maker, _) in zip(WAYS, pairs):
                 self.host.arm("gate-offer", "fail")
-                another = self.host.run("job", "guest-share", "use", way, maker.process.args[-1])
+                another = self.host.run("job", "guest-share", "use", way, maker.path)
                 self.assertEqual(another.join(), 1, another.context())
                 self.assertRegex("".join(another.errors), f"{calls[way]}.*: CUDA_ERROR_OPERATING_SYSTEM ")
             self.check_usable(pairs)
