@@ -243,9 +243,9 @@ class Host:
         self.guests.append(guest)
         return guest.wait_for("joined")
 
-    def start_guest(self, vgpu, program, *arguments, log=None):
+    def start_guest(self, vgpu, program, *arguments, log=None, **more):
         """A program of tests/guests in the vGPU."""
-        environment = dict(os.environ, **self.call("PrepareRun", name=vgpu)["environment"])
+        environment = dict(os.environ, **self.call("PrepareRun", name=vgpu)["environment"]) | more
         guest = Guest([os.environ["TEST_GUESTS"] + "/" + program, *arguments], environment, log)
         self.guests.append(guest)
         return guest.wait_ready()

@@ -7,11 +7,11 @@ SLOW_HOST = ("--size", "64K", "--pause", 1000)
 
 
 class Ranks:
-    """One in each of the named vGPUs; or in one vGPU, several times."""
+    """One in each of the named vGPUs; or in one vGPU, several times, each on one of @n_devices of it."""
 
     NUMBERS = itertools.count()
 
-    def __init__(self, host, n, *options, vgpus=("train",)):
+    def __init__(self, host, n, *options, vgpus=("train",), n_devices=1):
         self.host = host
         number = next(self.NUMBERS)
         meeting = host.root / f"meeting-{number}"
@@ -19,7 +19,8 @@ class Ranks:
         for index in range(n):
             log = host.root / f"rank-{number}-{index}"
             self.all.append(host.start_guest(vgpus[index % len(vgpus)], "guest-rank", n, index, meeting, "--log", log,
-                                             *options, log=log))
+                                             *options, log=log,
+                                             **({"CUDA_VISIBLE_DEVICES": str(index % n_devices)} if n_devices > 1 else {})))
 
     def wait_steps(self, n=2):
         for guest in self.all:
