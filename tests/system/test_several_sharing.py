@@ -3,7 +3,6 @@
 """Ranks of a vGPU of several devices, each on a device of its own, share memory: all goes and comes as one."""
 import case
 import test_sharing
-from wire import Refused
 
 
 class Sharing(test_sharing.Pairs, case.Case):
@@ -59,32 +58,14 @@ class Sharing(test_sharing.Pairs, case.Case):
                 self.check_both_ways(maker, user, i)
         self.end_pairs(pairs)
 
-    def test_it_does_not_move_to_any_devices_also_not_among_its_own(self):
-        self.host.create("job", device="0,1")
-        maker, user = self.pair()
-        for devices in ("2,3", "1,0", "1,2"):
-            self.refused("NotMovable", "MigrateVgpu", name="job", device=devices)
-            self.check_both_ways(maker, user, 3)
-        self.host.vgpu("suspend", "job")
-        for devices in ("2,3", "1,0", "1,2"):
-            self.refused("NotMovable", "ResumeVgpu", name="job", device=devices)
-        self.host.vgpu("resume", "job")
-        user.hold("check=1003")
-        user.hold("drop")
-        for devices in ("1,0", "1,2", "3,0"):
-            self.host.vgpu("migrate", "job", "--device", devices)
-            maker.hold("check=1003")
-        self.end(user, maker)
-
-    def test_what_cannot_be_imported_there_is_the_programs_to_know(self):
-        """By a process that was moved: the driver's error, as measured, and all else works."""
+    def test_a_process_that_was_moved_imports(self):
         self.host.create("job", device="0,1")
         maker, user = self.pair()
         user.hold("try=1")
         user.hold("drop")
         self.host.vgpu("migrate", "job", "--device", "2,3")
         user.hold("try=1")
-        self.assertEqual([line for line in user.lines if line.startswith("code")], ["code 0", "code 3"])
+        self.assertEqual([line for line in user.lines if line.startswith("code")], ["code 0", "code 0"])
         maker.hold("fill=4")
         self.suspend_and_resume()
         maker.hold("check=4")
@@ -97,16 +78,6 @@ class Faults(test_sharing.Faults):
     HOST = {"devices": "3xH200:1G", "pool": "128M", "slab": "4M"}
     DEVICES = {"job": "0,1", "other": "1,2"}
     ORDINALS = (0, 1)
-
-    def test_no_step_of_a_move_is_taken(self):
-        with self.pairs() as pairs:
-            for step in test_sharing.UNDOABLE["migrate"][2:]:
-                self.host.arm(f"migrate.{step}", "kill")
-            with self.assertRaises(Refused) as refused:
-                self.host.call("MigrateVgpu", name="job", device="1,2")
-            self.assertEqual(refused.exception.name, "NotMovable")
-            self.assertIsNone(self.host.manager.poll())
-            self.check_usable(pairs)
 
 
 if __name__ == "__main__":
