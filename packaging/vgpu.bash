@@ -63,7 +63,7 @@ _vgpu_program() {
         for ((i = 2; i < COMP_CWORD; i++)); do
                 case ${COMP_WORDS[i]} in
                 --) echo $((i + 1)) && return ;;
-                --vgpu | --fb | --name | --device) ((i++)) ;;
+                --vgpu | --fb | --name | --device | --devices) ((i++)) ;;
                 -*) ;;
                 *) echo "$i" && return ;;
                 esac
@@ -120,10 +120,10 @@ _vgpu() {
         --device) choices=$(_vgpu_ask devices) ;;
         --vgpu) choices=$(_vgpu_ask ls) ;;
         --owner) mapfile -t COMPREPLY < <(compgen -u -- "$word") && return ;;
-        --by) choices="tenant vgpu process device job container" ;;
+        --by) choices="tenant vgpu part process device job container" ;;
         --sort) choices="gpu memory encoder time name" ;;
         --since | --until) choices="today 7d" ;;
-        --fb | --name | --timeout | --delay | --gpu | --gpu-instance) return ;;
+        --devices | --fb | --name | --pool-group | --timeout | --delay | --gpu | --gpu-instance) return ;;
         --idle-after) choices="30s 5m 1h" ;;
         --idle) choices="suspend keep-context" ;;
         --class) choices="batch interactive" ;;

@@ -12,11 +12,12 @@ import re
 import subprocess
 import sys
 
+# Options whose help is the list of the words that they take.
+LISTED = ("by", "sort")
+
 # By the name of the option: names of vGPUs, of devices, files, or these words.
 VALUES = {
     "device": "devices", "vgpu": "names", "output": "files", "criu": "files", "storage": "files",
-    "sort": ["gpu", "memory", "encoder", "time", "name"],
-    "by": ["tenant", "vgpu", "process", "device", "job"],
     "since": ["today", "7d"], "until": ["today", "7d"],
     "for": ["running", "locked", "checkpointed"],
     "policy": ["best-effort", "equal-share", "fixed-share"],
@@ -51,6 +52,12 @@ def read_commands(vgpu):
     return commands
 
 
+def values_of(option):
+    if option["name"] in LISTED:
+        return re.sub(r" \(.*?\)", "", option["help"]).split(", ")
+    return VALUES.get(option["name"])
+
+
 def words_of(command):
     name = command["name"]
     if name in WORDS:
@@ -80,7 +87,7 @@ def zsh_text(text):
 
 def zsh_option(option):
     has_value = "argument" in option
-    value = f":{zsh_text(option['argument'])}:{zsh_action(VALUES.get(option['name']))}" if has_value else ""
+    value = f":{zsh_text(option['argument'])}:{zsh_action(values_of(option))}" if has_value else ""
     names = [f"--{option['name']}" + ("=" if has_value else "")]
     if "letter" in option:
         names.append(f"-{option['letter']}")
@@ -187,7 +194,7 @@ def fish_option(condition, option):
     if "letter" in option:
         line += f" -s {option['letter']}"
     if "argument" in option:
-        kind = VALUES.get(option["name"])
+        kind = values_of(option)
         line += " -r -F" if kind == "files" else " -x" + fish_list(kind)
     return f"{line} -d {fish_text(option['help'])}"
 

@@ -7,6 +7,8 @@ usage: check-completion.py zsh|fish VGPU FILE
 The shell itself is asked what it would offer; exit 77 where it is not installed.
 """
 import json
+import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -69,6 +71,10 @@ def main(shell, vgpu, path):
         letters = {f"-{option['letter']}" for option in command["options"] if "letter" in option} | {"-h"}
         found = {word for word in offered[f"vgpu {command['name']}"] if len(word) == 2 and word[0] == "-"}
         assert found == letters, f"{command['name']}: {found ^ letters}"
+    (by,) = [option["help"] for command in commands if command["name"] == "usage"
+             for option in command["options"] if option["name"] == "by"]
+    words = re.sub(r" \(.*?\)|,", "", by)
+    assert words in pathlib.Path(path).read_text(), f"behind --by: not '{words}'"
 
 
 if __name__ == "__main__":

@@ -99,6 +99,16 @@ expect_after "share train" "10 25 50 75 none"
 expect_after "share train 50" ""
 expect_after "idle train" "1h 30s 5m never"
 expect_after "create train --idle" "keep-context suspend"
+# listed COMMAND OPTION: the words that the help lists for the option
+listed() {
+        "$vgpu" help "$1" | sed -n "s/ ([^)]*)//g; s/^  *--$2 [A-Z]* *//p" | tr -d , | xargs -n1 | sort | xargs
+}
+[[ $(listed usage by) == *container* ]] || complain "the help of 'usage' lists no words for --by: $(listed usage by)"
+expect_after "usage --by" "$(listed usage by)"
+expect_after "top --sort" "$(listed top sort)"
+expect_after "run --devices 2" "--fb --vgpu"
+expect_after "run --devices" ""
+expect_after "create --pool-group" ""
 expect_after scheduler "log set show"
 expect_after "scheduler set --policy" "best-effort equal-share fixed-share"
 exit $bad
