@@ -552,6 +552,15 @@ static bool check_spill(const struct options *options)
         return false;
 }
 
+static bool check_cdi(const struct options *options)
+{
+        if (options->cdi_path[0] || options->cdi_new == 0)
+                return true;
+        fprintf(stderr, "vgpud: --cdi-new needs --cdi, which says where container engines read of "
+                        "it, as /var/run/cdi/openvgpu.json\n");
+        return false;
+}
+
 static bool has_source(const struct options *options)
 {
         return options->simulate || options->driver_path[0] || options->scenario_path[0];
@@ -663,7 +672,8 @@ enum options_verdict options_parse(struct options *options, int argc, char **arg
                 verdict = configure(options);
         if (verdict == OPTIONS_RUN && options->config_path[0])
                 verdict = take_words_again(options, names_source);
-        if ((verdict == OPTIONS_RUN || verdict == OPTIONS_CHECK) && !check_spill(options))
+        if ((verdict == OPTIONS_RUN || verdict == OPTIONS_CHECK) &&
+            !(check_spill(options) && check_cdi(options)))
                 verdict = OPTIONS_BAD;
         return verdict;
 }

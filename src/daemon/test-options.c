@@ -94,10 +94,10 @@ static void test_what_containers_may_have_made(void **state)
         (void)state;
         assert_int_equal(PARSE(NULL), OPTIONS_RUN);
         assert_int_equal(options.cdi_new, 0);
-        assert_int_equal(PARSE("--cdi-new", "1G:25"), OPTIONS_RUN);
+        assert_int_equal(PARSE("--cdi", "/c.json", "--cdi-new", "1G:25"), OPTIONS_RUN);
         assert_int_equal(options.cdi_new, 1 << 30);
         assert_int_equal(options.cdi_new_share, 25);
-        write_file("vgpud.conf", "cdi-new = 1G:25\n");
+        write_file("vgpud.conf", "cdi = /c.json\ncdi-new = 1G:25\n");
         assert_int_equal(PARSE("--cdi-new", "512M"), OPTIONS_RUN);
         assert_int_equal(options.cdi_new, 512 << 20);
         assert_int_equal(options.cdi_new_share, 0);
@@ -198,6 +198,17 @@ static void test_gpus_on_the_command_line_replace_those_of_the_files(void **stat
         assert_non_null(strstr(said, "exclude each other"));
 }
 
+static void test_a_device_that_no_engine_reads_of_is_refused(void **state)
+{
+        (void)state;
+        write_file("vgpud.conf", "cdi-new = 20G:25\n");
+        assert_int_equal(PARSE(NULL), OPTIONS_BAD);
+        assert_non_null(strstr(said, "--cdi-new needs --cdi"));
+        assert_int_equal(PARSE("--check-config"), OPTIONS_BAD);
+        write_file("vgpud.conf", "cdi = /run/cdi/openvgpu.json\ncdi-new = 20G:25\n");
+        assert_int_equal(PARSE(NULL), OPTIONS_RUN);
+}
+
 static void test_a_simulation_reads_no_configuration_unasked(void **state)
 {
         char *argv[] = { (char *)(uintptr_t) "vgpud", (char *)(uintptr_t) "--simulate",
@@ -261,6 +272,7 @@ int main(void)
                 cmocka_unit_test_setup(test_a_named_file_must_be_there_and_readable, clear),
                 cmocka_unit_test_setup(test_gpus_on_the_command_line_replace_those_of_the_files,
                                        clear),
+                cmocka_unit_test_setup(test_a_device_that_no_engine_reads_of_is_refused, clear),
                 cmocka_unit_test_setup(test_a_simulation_reads_no_configuration_unasked, clear),
                 cmocka_unit_test_setup(test_devices_are_named_by_indices, clear),
                 cmocka_unit_test_setup(test_a_reload_takes_what_is_harmless, clear),
