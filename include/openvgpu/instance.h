@@ -52,6 +52,8 @@ struct vgpu_process {
         uint64_t memory_used;    /* bytes of frame buffer */
         uint64_t memory_movable; /* the bytes that suspend moves at the speed of the bus */
         uint64_t n_launches;     /* kernels, graphs and host functions so far */
+        const char *
+                container_name; /* as its engine called it when it joined; "": in none, or vgpud does not say */
 };
 
 /* What a vGPU has of one device. */

@@ -53,6 +53,8 @@ struct vgpu_usage_process {
         const struct vgpu_usage_seconds *seconds; /* since the process joined */
         const char
                 *container; /* the first 12 letters of its id; "": in none, or vgpud does not say */
+        const char *
+                container_name; /* as its engine called it when it joined; "": in none, or vgpud does not say */
 };
 
 /* Of a vGPU, on one of its devices. */

@@ -71,6 +71,7 @@ class Process:
     memory_used: int = 0
     memory_movable: int = 0  # of it, what suspend moves at the speed of the bus
     launches: int = 0
+    container_name: str = ""  # as its engine called it when the program joined
 
 
 @dataclasses.dataclass(frozen=True)
@@ -238,6 +239,7 @@ class ProcessUse:
     container: str = ""  # the beginning of its id
     percents: Percents = Percents()
     seconds: Seconds = Seconds()
+    container_name: str = ""  # as its engine called it when the program joined
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,9 +10,9 @@
 #include "cli/document.h"
 #include "cli/duration.h"
 #include "cli/instance-devices.h"
+#include "cli/program-container.h"
 #include "cli/say.h"
 #include "cli/table.h"
-#include "container/container.h"
 
 #define WATCH_SECONDS   1
 #define WATCH_ANSWER_MS 2000 /* a manager that hangs must not hang the screen for long */
@@ -111,6 +111,11 @@ static void add(struct table *table, const struct vgpu_instance *instance)
         table_add(table, "%zu", instance->n_processes);
 }
 
+static const char *find_container(struct container *container, const struct vgpu_process *process)
+{
+        return program_container_find(container, process->pid, process->container_name);
+}
+
 static void add_processes(struct table *table, const struct vgpu_instance *instance,
                           bool has_containers)
 {
@@ -119,6 +124,7 @@ static void add_processes(struct table *table, const struct vgpu_instance *insta
         for (size_t i = 0; i < instance->n_processes; i++) {
                 const struct vgpu_process *process = instance->processes[i];
                 char used[SIZE_TEXT_MAX], movable[SIZE_TEXT_MAX];
+                const char *name = find_container(&container, process);
 
                 table_add(table, "%s", instance->name);
                 table_add(table, "%d", process->pid);
@@ -127,8 +133,7 @@ static void add_processes(struct table *table, const struct vgpu_instance *insta
                 table_add(table, "%s", size_format(movable, process->memory_movable));
                 table_add(table, "%llu", (unsigned long long)process->n_launches);
                 if (has_containers)
-                        table_add(table, "%s",
-                                  container_find(&container, process->pid) ? container.name : "-");
+                        table_add(table, "%s", name ? name : "-");
         }
 }
 
@@ -138,7 +143,7 @@ static bool has_containers(const struct found *found)
 
         for (size_t i = 0; i < found->n; i++)
                 for (size_t k = 0; k < found->instances[i]->n_processes; k++)
-                        if (container_find(&container, found->instances[i]->processes[k]->pid))
+                        if (find_container(&container, found->instances[i]->processes[k]))
                                 return true;
         return false;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "container/container.h"
+#include "cli/program-container.h"
 
 /* Names: the least that can be told apart, what is usual, and all of it. */
 #define NAME_MIN   10
@@ -95,10 +95,11 @@ static size_t beside_label(const struct top_layout *layout)
 void top_layout_label(char label[TOP_LABEL_MAX], const struct vgpu_usage_process *process)
 {
         struct container container;
-        bool is_in_one = container_find(&container, process->pid);
+        const char *name =
+                program_container_find(&container, process->pid, process->container_name);
 
         (void)snprintf(label, TOP_LABEL_MAX, "  %d %.100s%s%s%s", process->pid, process->name,
-                       is_in_one ? " (" : "", container.name, is_in_one ? ")" : "");
+                       name ? " (" : "", name ? name : "", name ? ")" : "");
 }
 
 static size_t longest_name(const struct vgpu_usage_snapshot *snapshot)

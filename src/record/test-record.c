@@ -19,6 +19,7 @@ static const struct vgpu_process train_process = {
         .memory_used = 4096,
         .memory_movable = 2048,
         .n_launches = 9,
+        .container_name = "web",
 };
 static const struct vgpu_process *const train_processes[] = { &train_process };
 static const struct vgpu_instance train = {
@@ -89,6 +90,7 @@ static void check_train(const struct vgpu_instance *instance)
         assert_int_equal(instance->processes[0]->pid, 77);
         assert_string_equal(instance->processes[0]->name, "python3");
         assert_int_equal(instance->processes[0]->n_launches, 9);
+        assert_string_equal(instance->processes[0]->container_name, "web");
 }
 
 static void test_what_is_made_and_written_is_read_back(void **state)

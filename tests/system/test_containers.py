@@ -554,8 +554,17 @@ class Orders(Engines):
         rows = self.host.vgpu("usage", "--since", "1h", "--by", "container", "--json").json["rows"]
         return [row["container_name"] for row in rows]
 
+    def check_name(self, name):
+        """Of the container: its owner sees it, others do not."""
+        self.assertRegex(self.host.vgpu("ls", "-l", name).output, rf"CONTAINER\n.* {name}\n")
+        self.assertIn(f"guest-train ({name})", self.host.vgpu("top", "--once").output)
+        for user, seen in ((None, name), *([("nobody", "")] if stage.can_be_used_by("nobody") else [])):
+            (use,) = self.host.vgpu("top", "--json", user=user).json["vgpus"]
+            (vgpu,) = self.host.vgpu("ls", "--json", user=user).json["vgpus"]
+            self.assertEqual([one["processes"][0]["container_name"] for one in (use, vgpu)], [seen] * 2)
+
     def test_a_container_outlives_its_engine(self):
-        """kill -9 of what watches it. Its name stays in the ledger, though nobody says it any more."""
+        """kill -9 of what watches it. Its name is still shown and in the ledger, though nobody says it any more."""
         podman = self.get_podman()
         name = f"orphan-{os.getpid()}"
         guest = self.start(podman, "new", "--env", "OPENVGPU_FB=128M", "--name", name, "--log-driver", "passthrough",
@@ -571,10 +580,12 @@ class Orders(Engines):
         os.kill(conmon, signal.SIGKILL)
         guest.process.kill()  # podman itself
         self.wait_steps(guest)
+        self.check_name(name)
         self.host.vgpu("suspend", name)
         self.host.restart()
         self.host.vgpu("resume", name)
         self.wait_steps(guest)
+        self.check_name(name)
         self.host.vgpu("migrate", name, "--device", 1)
         self.wait_steps(guest)
         os.kill(process["pid"], signal.SIGKILL)

@@ -101,7 +101,7 @@ static void write_process(struct writer *writer, const struct vgpu_process *proc
         writer_end_object(writer);
 }
 
-static void write_guest(struct writer *writer, const struct guest *guest)
+static void write_guest(struct writer *writer, const struct guest *guest, bool tells_names)
 {
         struct page_use use;
 
@@ -112,6 +112,7 @@ static void write_guest(struct writer *writer, const struct guest *guest)
                                       .memory_used = use.movable + use.fixed,
                                       .memory_movable = use.movable,
                                       .n_launches = use.launches,
+                                      .container_name = tells_names ? guest->container_name : "",
                               });
 }
 
@@ -120,7 +121,8 @@ static void write_launch(struct writer *writer, const struct launch *launch)
         char name[PROCESS_NAME_MAX];
 
         process_get_name(launch->pid, name);
-        write_process(writer, &(struct vgpu_process){ .pid = launch->pid, .name = name });
+        write_process(writer, &(struct vgpu_process){
+                                      .pid = launch->pid, .name = name, .container_name = "" });
 }
 
 /* One that has ended is not shown while it waits to be buried. */
@@ -139,7 +141,8 @@ int describe_count_processes(const struct instance *instance)
         return n;
 }
 
-static void write_processes(struct writer *writer, const struct instance *instance)
+static void write_processes(struct writer *writer, const struct instance *instance,
+                            bool tells_names)
 {
         const struct guest *guest;
         const struct launch *launch;
@@ -147,7 +150,7 @@ static void write_processes(struct writer *writer, const struct instance *instan
         writer_begin_array(writer, "processes");
         list_for_each(guest, &instance->guests, link)
                 if (is_shown(guest))
-                        write_guest(writer, guest);
+                        write_guest(writer, guest, tells_names);
         list_for_each(launch, &instance->launches, link)
                 write_launch(writer, launch);
         writer_end_array(writer);
@@ -240,7 +243,8 @@ static void get_parts(const struct instance *instance, struct parts *parts)
         }
 }
 
-void describe_write_instance(struct writer *writer, const struct instance *instance)
+void describe_write_instance(struct writer *writer, const struct instance *instance,
+                             bool tells_names)
 {
         struct vgpu_instance record;
         struct parts parts;
@@ -251,7 +255,7 @@ void describe_write_instance(struct writer *writer, const struct instance *insta
         record.parts = parts.list;
         writer_begin_object(writer, NULL);
         record_write(&record_instance, &record, writer);
-        write_processes(writer, instance);
+        write_processes(writer, instance, tells_names);
         writer_end_object(writer);
 }
 
@@ -260,7 +264,7 @@ json_t *describe_instance(const struct instance *instance)
         struct writer writer = { 0 };
         CLEANUP(freep) char *text = NULL;
 
-        describe_write_instance(&writer, instance);
+        describe_write_instance(&writer, instance, false);
         text = writer_take(&writer);
         return text ? json_loads(text, 0, NULL) : NULL;
 }

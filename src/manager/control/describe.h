@@ -30,8 +30,9 @@ int describe_count_processes(const struct instance *instance);
 /* describe_get_host_memory() - bytes of the pool that its evicted memory takes. */
 uint64_t describe_get_host_memory(const struct instance *instance);
 
-/* describe_write_instance() - the same as a text: for all of them. */
-void describe_write_instance(struct writer *writer, const struct instance *instance);
+/* describe_write_instance() - the same as a text, for all of them. @tells_names: of containers, too */
+void describe_write_instance(struct writer *writer, const struct instance *instance,
+                             bool tells_names);
 
 /* describe_write_tally() - as the members "buckets" and "operations"; what never was comes as 0. */
 void describe_write_tally(struct writer *writer, const struct tally *tally);

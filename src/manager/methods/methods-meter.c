@@ -55,7 +55,7 @@ static struct vgpu_usage_seconds get_seconds(const uint64_t *busy_ns)
 
 /* Now: as text, for there may be thousands of processes. */
 
-static void write_process(struct writer *writer, const struct guest *guest)
+static void write_process(struct writer *writer, const struct guest *guest, bool tells_name)
 {
         const struct vgpu_usage_percents percents = get_percents(guest->meter.percent);
         const struct vgpu_usage_seconds seconds = get_seconds(guest->meter.record.busy_ns);
@@ -63,6 +63,7 @@ static void write_process(struct writer *writer, const struct guest *guest)
                 .pid = guest->pid,
                 .name = guest->name,
                 .container = guest->container,
+                .container_name = tells_name ? guest->container_name : "",
                 .percents = &percents,
                 .seconds = &seconds,
         };
@@ -75,18 +76,26 @@ static void write_process(struct writer *writer, const struct guest *guest)
         writer_end_object(writer);
 }
 
-/* @busy_ns: the sum over all of them; with @is_short nothing else is told of them. */
-static void write_processes(struct writer *writer, const struct instance *instance, bool is_short,
-                            uint64_t *busy_ns)
+/* What a call has told of vGPUs. */
+struct wanted {
+        const struct control_pending *pending;
+        uint32_t n_running[STATE_DEVICES_MAX];
+        bool is_short;
+};
+
+/* @busy_ns: the sum over all of them; with is_short nothing else is told of them. */
+static void write_processes(struct writer *writer, const struct instance *instance,
+                            const struct wanted *wanted, uint64_t *busy_ns)
 {
+        bool tells_names = wanted->pending->sees_all || wanted->pending->uid == instance->owner;
         const struct guest *guest;
 
         writer_begin_array(writer, "processes");
         list_for_each(guest, &instance->guests, link) {
                 if (guest->meter.record.serial == 0 || guest->slot == UINT32_MAX)
                         continue;
-                if (!is_short)
-                        write_process(writer, guest);
+                if (!wanted->is_short)
+                        write_process(writer, guest, tells_names);
                 for (int engine = 0; engine < METER_ENGINES; engine++)
                         busy_ns[engine] += guest->meter.record.busy_ns[engine];
         }
@@ -174,7 +183,7 @@ static void get_parts(const struct instance *instance, const uint32_t *n_running
 }
 
 static void write_vgpu(struct writer *writer, const struct instance *instance,
-                       const uint32_t *n_running, bool is_short)
+                       const struct wanted *wanted)
 {
         const struct vgpu_usage_percents percents = get_percents(instance->meter.percent);
         uint64_t busy_ns[METER_ENGINES] = { 0 };
@@ -183,9 +192,9 @@ static void write_vgpu(struct writer *writer, const struct instance *instance,
         struct parts parts;
 
         get_vgpu(instance, &record);
-        get_parts(instance, n_running, &parts, &record);
+        get_parts(instance, wanted->n_running, &parts, &record);
         writer_begin_object(writer, NULL);
-        write_processes(writer, instance, is_short, busy_ns);
+        write_processes(writer, instance, wanted, busy_ns);
         seconds = get_seconds(busy_ns);
         record.percents = &percents;
         record.seconds = &seconds;
@@ -218,15 +227,17 @@ static void write_device(struct writer *writer, const struct device *device)
         writer_end_object(writer);
 }
 
-static void write_vgpus(struct writer *writer, const struct manager *manager, bool is_short)
+static void write_vgpus(struct writer *writer, const struct control_pending *pending)
 {
-        uint32_t n_running[STATE_DEVICES_MAX];
+        struct wanted wanted = { .pending = pending,
+                                 .is_short = control_call_bool(&pending->call, "short") };
+        const struct manager *manager = pending->manager;
         const struct instance *instance;
 
-        meter_count_running(manager, n_running);
+        meter_count_running(manager, wanted.n_running);
         writer_begin_array(writer, "vgpus");
         list_for_each(instance, &manager->instances, link)
-                write_vgpu(writer, instance, n_running, is_short);
+                write_vgpu(writer, instance, &wanted);
         writer_end_array(writer);
 }
 
@@ -243,7 +254,7 @@ static int get_utilization(struct control_pending *pending, struct failure *fail
         for (size_t i = 0; i < manager->n_devices; i++)
                 write_device(&writer, &manager->device[i]);
         writer_end_array(&writer);
-        write_vgpus(&writer, manager, control_call_bool(&pending->call, "short"));
+        write_vgpus(&writer, pending);
         writer_end_object(&writer);
         writer_end_object(&writer);
         control_reply_text(pending, &writer);

@@ -59,6 +59,14 @@ static int list_devices(struct control_pending *pending, struct failure *failure
         return 0;
 }
 
+/* Names of containers are for those who see what programs in them use. */
+static void write_vgpu(struct writer *writer, const struct instance *instance,
+                       const struct control_pending *pending)
+{
+        describe_write_instance(writer, instance,
+                                pending->sees_all || pending->uid == instance->owner);
+}
+
 static int list_vgpus(struct control_pending *pending, struct failure *failure)
 {
         const char *name = control_call_text(&pending->call, "name");
@@ -74,10 +82,10 @@ static int list_vgpus(struct control_pending *pending, struct failure *failure)
         writer_begin_object(&writer, "parameters");
         writer_begin_array(&writer, "vgpus");
         if (instance)
-                describe_write_instance(&writer, instance);
+                write_vgpu(&writer, instance, pending);
         else
                 list_for_each(instance, &pending->manager->instances, link)
-                        describe_write_instance(&writer, instance);
+                        write_vgpu(&writer, instance, pending);
         writer_end_array(&writer);
         writer_end_object(&writer);
         writer_end_object(&writer);
