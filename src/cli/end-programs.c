@@ -130,6 +130,14 @@ static int programs_end(struct programs *programs, const struct arguments *argum
                            "a killed program does not end");
 }
 
+/* One that was made for its program goes with it. */
+static int say_unless_gone(const struct arguments *arguments, struct vgpu_client *client)
+{
+        return vgpu_client_get_error(client)->kind == VGPU_ERROR_NO_SUCH_VGPU
+                       ? 0
+                       : say_error(arguments, client);
+}
+
 int end_programs(const struct arguments *arguments, struct vgpu_client *client, const char *name,
                  size_t *ret_n)
 {
@@ -138,14 +146,14 @@ int end_programs(const struct arguments *arguments, struct vgpu_client *client, 
         int r;
 
         if (vgpu_instance_lookup(client, name, &before) < 0)
-                return say_error(arguments, client);
+                return say_unless_gone(arguments, client);
         r = programs_open(&programs, before);
         if (r < 0)
                 return say_failure(arguments, EXIT_CODE_FAILED, "Failed", "",
                                    "the programs of %s cannot be watched: %s", name,
                                    strerrordesc_np(-r));
         if (vgpu_instance_lookup(client, name, &after) < 0)
-                return say_error(arguments, client);
+                return say_unless_gone(arguments, client);
         programs_verify(&programs, after);
         *ret_n = before->n_processes;
         return programs_end(&programs, arguments,

@@ -18,7 +18,7 @@ int end_programs_confirm(const struct arguments *arguments, const struct vgpu_in
  * end_programs() - those that are in the vGPU @name now: with SIGTERM, and those that stay with SIGKILL
  * @ret_n:  how many there were
  *
- * Returns 0 when all of them have ended, or an exit code after it has said what is wrong.
+ * Returns 0 when all of them have ended, or the vGPU is gone, or an exit code after it has said what is wrong.
  */
 int end_programs(const struct arguments *arguments, struct vgpu_client *client, const char *name,
                  size_t *ret_n);

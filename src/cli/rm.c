@@ -16,7 +16,8 @@
 
 /*
  * Programs may start while others are ended, so it goes round until the vGPU is gone. A vGPU that is
- * busy and has no program to end is refused as without --force.
+ * busy and has no program to end is refused as without --force. One that goes by itself, with its programs,
+ * leaves *@ret_instance alone.
  */
 static int end_and_remove(const struct arguments *arguments, struct vgpu_client *client,
                           const char *name, struct vgpu_instance **ret_instance)
@@ -32,6 +33,8 @@ static int end_and_remove(const struct arguments *arguments, struct vgpu_client 
                         return code;
                 n_ended += n;
                 if (vgpu_instance_remove(client, name, ret_instance) >= 0)
+                        return 0;
+                if (vgpu_client_get_error(client)->kind == VGPU_ERROR_NO_SUCH_VGPU)
                         return 0;
                 if (vgpu_client_get_error(client)->kind != VGPU_ERROR_BUSY || n_ended == 0 ||
                     clock_now(CLOCK_MONOTONIC) >= end)
@@ -49,8 +52,11 @@ static int force(const struct arguments *arguments, struct vgpu_client *client, 
         if (vgpu_instance_lookup(client, name, &instance) < 0)
                 return say_error(arguments, client);
         code = end_programs_confirm(arguments, instance);
-        /* By its UUID: what was agreed to is this vGPU. */
-        return code != 0 ? code : end_and_remove(arguments, client, instance->uuid, ret_instance);
+        if (code == 0) /* by its UUID: what was agreed to is this vGPU */
+                code = end_and_remove(arguments, client, instance->uuid, ret_instance);
+        if (code == 0 && !*ret_instance)
+                *ret_instance = TAKE(instance);
+        return code;
 }
 
 static int act(const struct arguments *arguments, struct vgpu_client *client, const char *name,

@@ -158,6 +158,14 @@ class Story(case.Case):
         polite.join()
         waiting.join()
 
+    def test_one_that_goes_with_its_program_is_removed(self):
+        """By the end of the program, before anybody asks for it."""
+        guest = self.host.train(None, "--size", "4M", options=("--fb", "64M", "--name", "brief"))
+        done = self.host.vgpu("rm", "brief", "--force", "--yes")
+        self.assertEqual((done.output, done.errors), ("removed brief\n", ""))
+        self.assertEqual(self.host.names(), [])
+        guest.join()
+
     def test_a_vgpu_gets_another_name_while_its_program_runs(self):
         guest = self.host.train(self.host.create("train"), "--size", "4M")
         uuid = self.host.get("train")["uuid"]
