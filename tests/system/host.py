@@ -12,7 +12,7 @@ import scratch
 import stage
 from guest import Guest
 from wait import PATIENCE, until
-from wire import Control, Gate, Keeper
+from wire import Control, Gate, Keeper, Refused
 
 
 class Result:
@@ -146,8 +146,15 @@ class Host:
         return Gate(os.path.join(self.run_directory, "gate.sock"))
 
     def call(self, method, **parameters):
-        with self.connect() as control:
-            return control.call(method, **parameters)
+        """By the Python package, as a user would; a test of the protocol itself takes connect()."""
+        openvgpu = stage.package()
+        try:
+            with openvgpu.Client(self.run_directory, timeout=PATIENCE) as client:
+                return client.call(method, **parameters)
+        except openvgpu.Error as error:
+            if isinstance(error.__cause__, OSError):  # nobody answers, or no longer
+                raise error.__cause__
+            raise Refused(error.name, {"message": error.message, "hint": error.hint}) from error
 
     def info(self):
         return self.call("GetInfo")

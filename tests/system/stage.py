@@ -5,10 +5,13 @@ The tests run what a user installs, not what lies about in the build folder: pro
 other relative to themselves, and a file that is not installed is missed here first.
 """
 import fcntl
+import functools
+import importlib
 import json
 import os
 import pathlib
 import subprocess
+import sys
 
 import daemons
 
@@ -53,6 +56,14 @@ def make():
         missing = [path.name for path in (VGPU, VGPUD, GATE, DRIVER, RUNTIME) if not path.exists()]
         assert not missing, f"the installed tree lacks {', '.join(missing)}"
         stamp.touch()
+
+
+@functools.cache
+def package():
+    """The Python package openvgpu, as it is installed."""
+    make()
+    sys.path.insert(0, str(next(ROOT.glob("lib/python3*/*-packages"))))
+    return importlib.import_module("openvgpu")
 
 
 def can_be_used_by(user):

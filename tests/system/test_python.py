@@ -19,9 +19,7 @@ import case
 import stage
 from wait import PATIENCE, until
 
-stage.make()
-sys.path.insert(0, str(next(stage.ROOT.glob("lib/python3*/*-packages"))))
-import openvgpu  # pylint: disable=wrong-import-position
+openvgpu = stage.package()
 
 MIB = 1 << 20
 
