@@ -77,7 +77,8 @@ struct page_use {
         uint64_t fixed;
         uint64_t peak; /* of their sum, as far as the limit */
         uint64_t launches;
-        uint32_t holds; /* GATE_HOLDS_* */
+        uint32_t holds;   /* GATE_HOLDS_* */
+        bool had_context; /* it has made one there, ever */
 };
 
 /* page_read() - what the process in @slot says it holds, cut off at @limit. */

@@ -26,20 +26,34 @@ uint64_t footprint_get_unknown(const struct device *device)
         return at_most(UNKNOWN, device, UNKNOWN_PART);
 }
 
-static uint64_t fixed_bytes(const struct guest *guest, size_t part)
+static void read_use(const struct guest *guest, size_t part, struct page_use *ret_use)
 {
-        struct page_use use;
+        *ret_use = (struct page_use){ .had_context = true };
+        if (guest->slot != UINT32_MAX)
+                page_read(&guest->instance->part[part].page, guest->slot,
+                          guest->instance->frame_buffer, ret_use);
+}
 
-        if (guest->slot == UINT32_MAX)
-                return 0;
-        page_read(&guest->instance->part[part].page, guest->slot, guest->instance->frame_buffer,
-                  &use);
-        return use.fixed;
+static uint64_t seen_bytes(const struct guest *guest)
+{
+        uint64_t most = 0;
+
+        for (size_t part = 0; part < guest->instance->n_parts; part++)
+                if (guest->meter.part[part].context_bytes > most)
+                        most = guest->meter.part[part].context_bytes;
+        return most;
+}
+
+/* The rank of a job has one on its own device alone. Neither its gate nor the meter has seen one elsewhere. */
+static bool has_context(const struct guest *guest, size_t part, const struct page_use *use)
+{
+        return guest->instance->n_parts == 1 || use->had_context ||
+               guest->meter.part[part].context_bytes > 0;
 }
 
 static uint64_t context_bytes(const struct guest *guest)
 {
-        uint64_t seen = guest->meter.part[0].context_bytes;
+        uint64_t seen = seen_bytes(guest);
 
         return seen > guest->context_bytes ? seen : guest->context_bytes;
 }
@@ -47,10 +61,14 @@ static uint64_t context_bytes(const struct guest *guest)
 uint64_t footprint_get(const struct guest *guest, size_t part, const struct device *device)
 {
         uint64_t contexts = context_bytes(guest);
+        struct page_use use;
 
-        if (contexts == 0)
+        read_use(guest, part, &use);
+        if (!has_context(guest, part, &use))
+                contexts = 0;
+        else if (contexts == 0)
                 contexts = at_most(UNKNOWN, device, UNKNOWN_PART);
-        return contexts + fixed_bytes(guest, part) + at_most(MARGIN, device, MARGIN_PART);
+        return contexts + use.fixed + at_most(MARGIN, device, MARGIN_PART);
 }
 
 static void keep(struct guest *guest, uint64_t bytes)
@@ -73,17 +91,17 @@ void footprint_note(struct guest *guest)
 
 void footprint_measure(struct guest *guest, uint64_t bytes)
 {
-        uint64_t fixed = fixed_bytes(guest, 0);
+        uint64_t seen = seen_bytes(guest);
+        struct page_use use;
 
-        if (bytes <= fixed)
+        read_use(guest, 0, &use);
+        if (bytes <= use.fixed || !has_context(guest, 0, &use))
                 return;
+        bytes -= use.fixed;
         log_event(LOG_LEVEL_DEBUG, "measured a context", "vgpu=%s pid=%d bytes=%llu known=%llu",
-                  guest->instance->name, (int)guest->pid, (unsigned long long)(bytes - fixed),
+                  guest->instance->name, (int)guest->pid, (unsigned long long)bytes,
                   (unsigned long long)guest->context_bytes);
-        bytes -= fixed;
-        keep(guest, bytes > guest->meter.part[0].context_bytes
-                            ? bytes
-                            : guest->meter.part[0].context_bytes);
+        keep(guest, bytes > seen ? bytes : seen);
 }
 
 void footprint_load(struct guest *guest)

@@ -18,8 +18,8 @@ struct device;
 struct guest;
 
 /*
- * footprint_get() - of @guest on @device as part @part of its vGPU, with a margin. Its contexts on several
- * devices are taken to be like that on the first.
+ * footprint_get() - of @guest on @device as part @part of its vGPU, with a margin. Where it has contexts on several
+ * devices, each is taken to be like the largest; where it has none, the margin is left.
  */
 uint64_t footprint_get(const struct guest *guest, size_t part, const struct device *device);
 
