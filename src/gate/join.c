@@ -64,6 +64,7 @@ CUresult our_cuInit(unsigned int flags)
 
         if (result != CUDA_SUCCESS)
                 return result;
+        visible_prepare();
         result = DRIVER(cuInit)(flags);
         visible_settle();
         if (result == CUDA_SUCCESS) {

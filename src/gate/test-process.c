@@ -105,6 +105,26 @@ FAKE_TEST(test_hidden_devices_are_not_found)
         check(cuDeviceGetByPCIBusId(NULL, id) == CUDA_ERROR_INVALID_VALUE);
 }
 
+/* The first cuInit() has put back what the program shall find. */
+FAKE_TEST(test_hidden_devices_are_seen_at_the_second_try)
+{
+        CUdevice device;
+        char id[32];
+        int count = 0;
+
+        fake_host("3xH200:1G");
+        fake_manager_start(GIB);
+        fake_manager_name_device("2");
+        fake_manager_hide_device("0");
+        check(cuInit(1) == CUDA_ERROR_INVALID_VALUE);
+        check(strcmp(getenv("CUDA_VISIBLE_DEVICES"), "2") == 0);
+        check(cuInit(0) == CUDA_SUCCESS);
+        check(strcmp(getenv("CUDA_VISIBLE_DEVICES"), "2") == 0);
+        check(cuDeviceGetCount(&count) == CUDA_SUCCESS && count == 1);
+        check(cuDeviceGet(&device, 1) == CUDA_ERROR_INVALID_DEVICE);
+        check(cuDeviceGetPCIBusId(id, sizeof(id), 1) == CUDA_SUCCESS); /* the driver has it */
+}
+
 FAKE_TEST(test_nothing_is_made_on_hidden_devices)
 {
         const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -478,6 +498,7 @@ int main(int argc, char **argv)
                 cmocka_unit_test(test_a_guest_that_wants_no_device_gets_none),
                 cmocka_unit_test(test_hidden_devices_are_not_found),
                 cmocka_unit_test(test_nothing_is_made_on_hidden_devices),
+                cmocka_unit_test(test_hidden_devices_are_seen_at_the_second_try),
                 cmocka_unit_test(test_a_refused_process_gets_an_error_and_lives_on),
                 cmocka_unit_test(
                         test_without_its_manager_a_process_gets_an_error_and_may_try_again),

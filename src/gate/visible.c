@@ -180,6 +180,7 @@ void visible_show(const struct gate_welcome *welcome)
         char **there = find_entry();
         struct choice choice;
 
+        visible.n_shown = visible.n_seen = 0; /* the child of a fork may have those of its parent */
         if (!welcome->device_uuid[0][0] || (there && wants_none(*there + strlen(VISIBLE))))
                 return;
         choose_devices(&choice, welcome, there);
@@ -191,12 +192,22 @@ void visible_show(const struct gate_welcome *welcome)
 }
 
 /* If the program has put something of its own there meanwhile, that stays. */
-void visible_settle(void)
+static void exchange(const char *before, char *after)
 {
         char **there = find_entry();
 
-        if (visible.n_shown > 0 && there && *there == visible.seen)
-                *there = visible.shown;
+        if (visible.n_shown > 0 && there && *there == before)
+                *there = after;
+}
+
+void visible_prepare(void)
+{
+        exchange(visible.shown, visible.seen);
+}
+
+void visible_settle(void)
+{
+        exchange(visible.seen, visible.shown);
 }
 
 bool visible_has(CUdevice device)

@@ -27,6 +27,9 @@
  */
 void visible_show(const struct gate_welcome *welcome);
 
+/* visible_prepare() - before each call that may initialise the driver: one that has failed was settled as well. */
+void visible_prepare(void);
+
 /* visible_settle() - the driver is initialised: what the program starts finds only what it sees itself in the variable. */
 void visible_settle(void);
 
