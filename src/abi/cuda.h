@@ -322,7 +322,19 @@ CUDA_API CUresult cuMemPrefetchAsync(CUdeviceptr pointer, size_t size, CUdevice 
                                      CUstream stream);
 CUDA_API CUresult cuMemPrefetchAsync_v2(CUdeviceptr pointer, size_t size, CUmemLocation location,
                                         unsigned int flags, CUstream stream);
+CUDA_API CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr pointer, size_t size, CUdevice device,
+                                          CUstream stream);
+CUDA_API CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr pointer, size_t size,
+                                             CUmemLocation location, unsigned int flags,
+                                             CUstream stream);
 CUDA_API CUresult cuMemAdvise(CUdeviceptr pointer, size_t size, int advice, CUdevice device);
+CUDA_API CUresult cuMemAdvise_v2(CUdeviceptr pointer, size_t size, int advice,
+                                 CUmemLocation location);
+CUDA_API CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, int type);
+CUDA_API CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, int type);
+CUDA_API CUresult cuGreenCtxCreate(void *context, void *resources, CUdevice device,
+                                   unsigned int flags);
+CUDA_API CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle multicast, CUdevice device);
 CUDA_API CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props);
 CUDA_API CUresult cuMemPoolDestroy(CUmemoryPool pool);
 CUDA_API CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep);

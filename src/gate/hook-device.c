@@ -6,6 +6,8 @@
  * their numbers; what only tells of one answers as for any device, for whoever guesses its number.
  */
 
+#include <stdbool.h>
+
 #include "gate/entry.h"
 #include "gate/visible.h"
 
@@ -38,4 +40,110 @@ CUresult our_cuDeviceGetByPCIBusId(CUdevice *device, const char *bus_id)
         if (result == CUDA_SUCCESS)
                 *device = found;
         return result;
+}
+
+/* Pools: memory would come from there. */
+
+CUresult our_cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
+{
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
+        return DRIVER(cuDeviceGetDefaultMemPool)(pool, device);
+}
+
+CUresult our_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
+{
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
+        return DRIVER(cuDeviceGetMemPool)(pool, device);
+}
+
+static bool is_hidden(const CUmemLocation *location)
+{
+        return location && location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
+               !visible_has(location->id);
+}
+
+CUresult our_cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, int type)
+{
+        if (is_hidden(location))
+                return CUDA_ERROR_INVALID_DEVICE;
+        return DRIVER(cuMemGetDefaultMemPool)(pool, location, type);
+}
+
+CUresult our_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, int type)
+{
+        if (is_hidden(location))
+                return CUDA_ERROR_INVALID_DEVICE;
+        return DRIVER(cuMemGetMemPool)(pool, location, type);
+}
+
+/* Managed memory: it would go there. Other advice has nothing to do with a device, and its number may be any. */
+
+#define ADVISE_SET_PREFERRED_LOCATION 3
+#define ADVISE_SET_ACCESSED_BY        5
+
+static bool names_device(int advice)
+{
+        return advice == ADVISE_SET_PREFERRED_LOCATION || advice == ADVISE_SET_ACCESSED_BY;
+}
+
+CUresult our_cuMemPrefetchAsync(CUdeviceptr pointer, size_t size, CUdevice device, CUstream stream)
+{
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
+        return DRIVER(cuMemPrefetchAsync)(pointer, size, device, stream);
+}
+
+CUresult our_cuMemPrefetchAsync_ptsz(CUdeviceptr pointer, size_t size, CUdevice device,
+                                     CUstream stream)
+{
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
+        return DRIVER(cuMemPrefetchAsync_ptsz)(pointer, size, device, stream);
+}
+
+CUresult our_cuMemPrefetchAsync_v2(CUdeviceptr pointer, size_t size, CUmemLocation location,
+                                   unsigned int flags, CUstream stream)
+{
+        if (is_hidden(&location))
+                return CUDA_ERROR_INVALID_DEVICE;
+        return DRIVER(cuMemPrefetchAsync_v2)(pointer, size, location, flags, stream);
+}
+
+CUresult our_cuMemPrefetchAsync_v2_ptsz(CUdeviceptr pointer, size_t size, CUmemLocation location,
+                                        unsigned int flags, CUstream stream)
+{
+        if (is_hidden(&location))
+                return CUDA_ERROR_INVALID_DEVICE;
+        return DRIVER(cuMemPrefetchAsync_v2_ptsz)(pointer, size, location, flags, stream);
+}
+
+CUresult our_cuMemAdvise(CUdeviceptr pointer, size_t size, int advice, CUdevice device)
+{
+        if (names_device(advice) && !visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
+        return DRIVER(cuMemAdvise)(pointer, size, advice, device);
+}
+
+CUresult our_cuMemAdvise_v2(CUdeviceptr pointer, size_t size, int advice, CUmemLocation location)
+{
+        if (names_device(advice) && is_hidden(&location))
+                return CUDA_ERROR_INVALID_DEVICE;
+        return DRIVER(cuMemAdvise_v2)(pointer, size, advice, location);
+}
+
+/* Part of a device: cuCtxFromGreenCtx() makes a context of it. */
+CUresult our_cuGreenCtxCreate(void *context, void *resources, CUdevice device, unsigned int flags)
+{
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
+        return DRIVER(cuGreenCtxCreate)(context, resources, device, flags);
+}
+
+CUresult our_cuMulticastAddDevice(CUmemGenericAllocationHandle multicast, CUdevice device)
+{
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
+        return DRIVER(cuMulticastAddDevice)(multicast, device);
 }

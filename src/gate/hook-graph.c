@@ -4,13 +4,24 @@
 
 #include "gate/entry.h"
 #include "gate/graph.h"
+#include "gate/visible.h"
+
+/* gate/visible.h */
+static bool is_hidden(const CUDA_MEM_ALLOC_NODE_PARAMS *params)
+{
+        return params->poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+               !visible_has(params->poolProps.location.id);
+}
 
 CUresult our_cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph,
                                     const CUgraphNode *dependencies, size_t n,
                                     CUDA_MEM_ALLOC_NODE_PARAMS *params)
 {
-        struct graph_memory *memory = graph_memory_new(params ? params->bytesize : 0);
+        struct graph_memory *memory;
 
+        if (params && is_hidden(params))
+                return CUDA_ERROR_INVALID_DEVICE;
+        memory = graph_memory_new(params ? params->bytesize : 0);
         if (!memory)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         return graph_memory_keep(
@@ -30,6 +41,8 @@ CUresult our_cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode 
 
         if (!is_allocation(params))
                 return DRIVER(cuGraphAddNode)(node, graph, dependencies, n, params);
+        if (is_hidden(&params->alloc))
+                return CUDA_ERROR_INVALID_DEVICE;
         memory = graph_memory_new(params->alloc.bytesize);
         if (!memory)
                 return CUDA_ERROR_OUT_OF_MEMORY;
@@ -44,6 +57,8 @@ CUresult our_cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNo
 
         if (!is_allocation(params))
                 return DRIVER(cuGraphAddNode_v2)(node, graph, dependencies, edges, n, params);
+        if (is_hidden(&params->alloc))
+                return CUDA_ERROR_INVALID_DEVICE;
         memory = graph_memory_new(params->alloc.bytesize);
         if (!memory)
                 return CUDA_ERROR_OUT_OF_MEMORY;

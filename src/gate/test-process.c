@@ -145,6 +145,55 @@ FAKE_TEST(test_nothing_is_made_on_hidden_devices)
         check(cuDeviceTotalMem_v2(&bytes, 1) == CUDA_ERROR_INVALID_DEVICE);
 }
 
+FAKE_TEST(test_no_memory_comes_from_pools_and_graphs_of_hidden_devices)
+{
+        CUDA_MEM_ALLOC_NODE_PARAMS params = {
+                .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                               .location = { CU_MEM_LOCATION_TYPE_DEVICE, 1 } },
+                .bytesize = 2 * MIB,
+        };
+        CUgraphNodeParams node_params = { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC, .alloc = params };
+        CUcontext context;
+        CUmemoryPool pool;
+        CUgraphNode node;
+        CUgraph graph;
+
+        start_with_hidden_device();
+        check(cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
+        check(cuCtxSetCurrent(context) == CUDA_SUCCESS);
+        check(cuDeviceGetDefaultMemPool(&pool, 0) == CUDA_SUCCESS);
+        check(cuDeviceGetMemPool(&pool, 0) == CUDA_SUCCESS);
+        check(cuDeviceGetDefaultMemPool(&pool, 1) == CUDA_ERROR_INVALID_DEVICE);
+        check(cuDeviceGetMemPool(&pool, 1) == CUDA_ERROR_INVALID_DEVICE);
+        check(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+        check(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &params) == CUDA_ERROR_INVALID_DEVICE);
+        check(cuGraphAddNode(&node, graph, NULL, 0, &node_params) == CUDA_ERROR_INVALID_DEVICE);
+        params.poolProps.location.id = 0;
+        check(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &params) == CUDA_SUCCESS);
+        check(cuGraphDestroy(graph) == CUDA_SUCCESS);
+}
+
+FAKE_TEST(test_managed_memory_does_not_go_to_hidden_devices)
+{
+        const CUmemLocation hidden = { CU_MEM_LOCATION_TYPE_DEVICE, 1 };
+        CUdeviceptr pointer;
+        CUcontext context;
+
+        start_with_hidden_device();
+        check(cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
+        check(cuCtxSetCurrent(context) == CUDA_SUCCESS);
+        check(cuMemAllocManaged(&pointer, 2 * MIB, 1) == CUDA_SUCCESS);
+        check(cuMemPrefetchAsync(pointer, 2 * MIB, 0, NULL) == CUDA_SUCCESS);
+        check(cuMemPrefetchAsync(pointer, 2 * MIB, -1, NULL) == CUDA_SUCCESS); /* the host */
+        check(cuMemPrefetchAsync(pointer, 2 * MIB, 1, NULL) == CUDA_ERROR_INVALID_DEVICE);
+        check(cuMemPrefetchAsync_v2(pointer, 2 * MIB, hidden, 0, NULL) ==
+              CUDA_ERROR_INVALID_DEVICE);
+        check(cuMemAdvise(pointer, 2 * MIB, 3, 0) == CUDA_SUCCESS);
+        check(cuMemAdvise(pointer, 2 * MIB, 3, 1) == CUDA_ERROR_INVALID_DEVICE);
+        check(cuMemAdvise(pointer, 2 * MIB, 1, 1) == CUDA_SUCCESS); /* it does not matter there */
+        check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
+}
+
 FAKE_TEST(test_a_refused_process_gets_an_error_and_lives_on)
 {
         CUdeviceptr pointer;
@@ -499,6 +548,8 @@ int main(int argc, char **argv)
                 cmocka_unit_test(test_hidden_devices_are_not_found),
                 cmocka_unit_test(test_nothing_is_made_on_hidden_devices),
                 cmocka_unit_test(test_hidden_devices_are_seen_at_the_second_try),
+                cmocka_unit_test(test_no_memory_comes_from_pools_and_graphs_of_hidden_devices),
+                cmocka_unit_test(test_managed_memory_does_not_go_to_hidden_devices),
                 cmocka_unit_test(test_a_refused_process_gets_an_error_and_lives_on),
                 cmocka_unit_test(
                         test_without_its_manager_a_process_gets_an_error_and_may_try_again),
