@@ -194,20 +194,40 @@ class Strangers(Gifts):
     def guest(self, name):
         """Each of another user."""
         user = 1000 + len(self.host.guests)
+        return self.guest_of(name, user, user)
+
+    def guest_of(self, name, user, owner):
         self.host.root.chmod(0o755)
-        self.host.call("CreateVgpu", name=name, frame_buffer=QUOTA, owner=user)
+        self.host.call("CreateVgpu", name=name, frame_buffer=QUOTA, owner=owner)
         self.host.call("SetVgpuIdle", name=name, idle_after=3600, idle_keep_context=True)
         log = self.host.root / f"train-{user}"
         log.touch()
         os.chown(log, user, user)
         environment = dict(os.environ, **self.host.call("PrepareRun", name=name)["environment"])
-        arguments = [os.environ["TEST_GUESTS"] + "/guest-train", "--log", log, "--pause", "10", *SIZE, "--on-demand"]
+        arguments = [os.environ["TEST_GUESTS"] + "/guest-train", "--log", log, "--pause", "10", *SIZE, "--on-demand",
+                     *(str(word) for word in self.contents())]
         self.host.guests.append(Guest(arguments, environment, log, user=user))
         return self.host.guests[-1].wait_ready()
 
     def test_another_user_gets_none(self):
         """What they had could be read, and written to, by whoever has kept a hold on it."""
         for _ in range(2):
+            self.swap()
+            self.assertEqual(self.gifts(), [])
+        self.check_end()
+
+
+class RootInTheVgpuOfAnother(Strangers):
+    def guest(self, name):
+        """root's, and one of the user who has both vGPUs."""
+        return self.guest_of(name, 1000 if self.host.guests else 0, 1000)
+
+    def test_another_user_gets_none_after_a_restart_either(self):
+        self.swap()
+        self.away()
+        self.host.kill_manager()
+        self.host.start()
+        for _ in range(3):
             self.swap()
             self.assertEqual(self.gifts(), [])
         self.check_end()

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/log.h"
+#include "daemon/process.h"
 #include "manager/model/backing.h"
 #include "manager/model/backlog.h"
 #include "manager/model/device.h"
@@ -224,15 +225,19 @@ static int load_guest(struct instance *instance, const struct store_process *pro
                       const char *owner)
 {
         struct place place = place_parse(instance->manager, process->context_device);
+        uid_t user = instance->owner;
         struct guest *guest;
-        int r = guest_new(&guest, instance, process->pid, instance->owner, process->start_time);
+        int r;
 
+        (void)process_get_user(process->pid, &user); /* root's may be in the vGPU of another user */
+        r = guest_new(&guest, instance, process->pid, user, process->start_time);
         if (r == -ESRCH) {
                 (void)store_remove_process(instance->manager->store, instance->id, process->pid);
                 return 0; /* if the store keeps it: the next manager finds it gone as well */
         }
         if (r < 0)
                 return r;
+        guest->payer = instance->owner;
         r = guest_claim_slot(guest, process->slot);
         if (r < 0)
                 return r;

@@ -7,6 +7,7 @@
 #include "abi/cuda.h"
 #include "base/clock.h"
 #include "base/size.h"
+#include "daemon/process.h"
 #include "manager/guests/guest-request.h"
 #include "manager/model/ceiling.h"
 #include "manager/model/device-mover.h"
@@ -358,13 +359,27 @@ static struct guest_memory *find_place(const struct guest *guest, uint64_t size)
         return NULL;
 }
 
+/* Whoever joined as root may have become another user since. */
+static bool is_still_of_its_user(const struct guest *guest)
+{
+        uid_t user;
+
+        return process_get_user(guest->pid, &user) == 0 && user == guest->uid;
+}
+
 /* It is in use already, and was promised to the one that leaves as well: handover_get_lent(). */
 static bool take(struct guest *guest, struct guest *giver, struct guest_memory *memory)
 {
         struct guest_memory *place = find_place(guest, memory->size);
         struct failure failure = { 0 };
 
-        if (!place || guest_charge_target(guest, &failure) < 0)
+        if (!place)
+                return false;
+        if (!is_still_of_its_user(giver) || !is_still_of_its_user(guest)) {
+                guest->takes_no_gifts = true; /* nor is that asked for each piece */
+                return false;
+        }
+        if (guest_charge_target(guest, &failure) < 0)
                 return false;
         guest_close_target(guest, place);
         place->target = guest_take_source(giver, memory);
