@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
@@ -26,6 +27,23 @@ static int read_file(pid_t pid, const char *file, char *text, size_t size)
                 return -ESRCH;
         text[n] = '\0';
         return 0;
+}
+
+static bool has_same(pid_t pid, pid_t other, const char *file)
+{
+        struct stat one, two;
+        char path[64];
+
+        snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+        if (stat(path, &one) < 0)
+                return false;
+        snprintf(path, sizeof(path), "/proc/%d/%s", (int)other, file);
+        return stat(path, &two) == 0 && one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+}
+
+bool process_is_beside(pid_t pid, pid_t other)
+{
+        return has_same(pid, other, "ns/user") && has_same(pid, other, "ns/pid");
 }
 
 bool process_is_stopped(pid_t pid)

@@ -14,6 +14,9 @@ int process_get_start_time(pid_t pid, uint64_t *ret_start_time);
 /* process_get_user() - get the effective user, whose rights the process has. Errors: -ESRCH. */
 int process_get_user(pid_t pid, uid_t *ret_user);
 
+/* process_is_beside() - are both in one user and one PID namespace? False if one of them is gone. */
+bool process_is_beside(pid_t pid, pid_t other);
+
 /* process_is_stopped() - has a signal or a debugger stopped it? A process that is gone is not stopped. */
 bool process_is_stopped(pid_t pid);
 

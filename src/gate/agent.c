@@ -587,7 +587,7 @@ void agent_describe(struct gate_join *join)
 {
         join->n_imports = vmm_count_imports();
         join->ticket_slot = ticket_get_slot();
-        join->n_seen = visible_count_seen();
+        visible_tell_seen(join->seen);
 }
 
 static void reconnect(uint64_t *interval_ns)

@@ -6,13 +6,12 @@
 #include <string.h>
 
 #include "gate/child.h"
-#include "gate/current.h"
 #include "gate/entry.h"
 #include "gate/hash.h"
 #include "gate/quota.h"
 
 struct graph_memory {
-        uint64_t bytes[QUOTA_PARTS_MAX]; /* by the device that was current */
+        uint64_t bytes[QUOTA_PARTS_MAX]; /* by device */
         int64_t n_nodes;
         uint32_t n_handles;
         struct graph_handle *first; /* for the graph's */
@@ -58,9 +57,8 @@ static void refund(const struct graph_memory *memory)
                         quota_refund(device, INSTANCE_PAGE_FIXED, memory->bytes[device]);
 }
 
-struct graph_memory *graph_memory_new(uint64_t bytes)
+struct graph_memory *graph_memory_new(uint64_t bytes, CUdevice device)
 {
-        CUdevice device = current_device();
         struct graph_memory *memory = calloc(1, sizeof(*memory));
         struct graph_handle *handle = calloc(1, sizeof(*handle));
 

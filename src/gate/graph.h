@@ -10,7 +10,7 @@
  * As with a holding, memory is made before the driver is asked, and kept or dropped by what the driver
  * says; and a handle is forgotten before the driver lets go of it:
  *
- *     memory = graph_memory_new(bytes);
+ *     memory = graph_memory_new(bytes, device);
  *     result = graph_memory_keep(memory, DRIVER(cuGraphAddMemAllocNode)(&node, graph, ...), graph);
  *
  *     handle = graph_handle_take(graph);
@@ -25,8 +25,8 @@
 struct graph_memory;
 struct graph_handle; /* of a graph or of an executable one that has memory */
 
-/* graph_memory_new() - charge @bytes; NULL if this exceeds the quota (or malloc() fails). */
-struct graph_memory *graph_memory_new(uint64_t bytes);
+/* graph_memory_new() - charge @bytes on @device; NULL if this exceeds the quota (or malloc() fails). */
+struct graph_memory *graph_memory_new(uint64_t bytes, CUdevice device);
 CUresult graph_memory_keep(struct graph_memory *memory, CUresult result, CUgraph graph);
 
 /*

@@ -2,6 +2,7 @@
 /* Calls that add allocation nodes to graphs, instantiate graphs, and destroy them. */
 #include <stdbool.h>
 
+#include "gate/current.h"
 #include "gate/entry.h"
 #include "gate/graph.h"
 #include "gate/visible.h"
@@ -13,6 +14,14 @@ static bool is_hidden(const CUDA_MEM_ALLOC_NODE_PARAMS *params)
                !visible_has(params->poolProps.location.id);
 }
 
+/* Where its memory will be. */
+static CUdevice device_of(const CUDA_MEM_ALLOC_NODE_PARAMS *params)
+{
+        return params && params->poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE
+                       ? params->poolProps.location.id
+                       : current_device();
+}
+
 CUresult our_cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph,
                                     const CUgraphNode *dependencies, size_t n,
                                     CUDA_MEM_ALLOC_NODE_PARAMS *params)
@@ -21,7 +30,7 @@ CUresult our_cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph,
 
         if (params && is_hidden(params))
                 return CUDA_ERROR_INVALID_DEVICE;
-        memory = graph_memory_new(params ? params->bytesize : 0);
+        memory = graph_memory_new(params ? params->bytesize : 0, device_of(params));
         if (!memory)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         return graph_memory_keep(
@@ -43,7 +52,7 @@ CUresult our_cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode 
                 return DRIVER(cuGraphAddNode)(node, graph, dependencies, n, params);
         if (is_hidden(&params->alloc))
                 return CUDA_ERROR_INVALID_DEVICE;
-        memory = graph_memory_new(params->alloc.bytesize);
+        memory = graph_memory_new(params->alloc.bytesize, device_of(&params->alloc));
         if (!memory)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         return graph_memory_keep(
@@ -59,7 +68,7 @@ CUresult our_cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNo
                 return DRIVER(cuGraphAddNode_v2)(node, graph, dependencies, edges, n, params);
         if (is_hidden(&params->alloc))
                 return CUDA_ERROR_INVALID_DEVICE;
-        memory = graph_memory_new(params->alloc.bytesize);
+        memory = graph_memory_new(params->alloc.bytesize, device_of(&params->alloc));
         if (!memory)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         return graph_memory_keep(

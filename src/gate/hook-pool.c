@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "gate/capture.h"
+#include "gate/current.h"
 #include "gate/entry.h"
 #include "gate/graph.h"
 #include "gate/holding.h"
@@ -33,7 +34,7 @@ static bool ordered_begin(struct ordered *ret, size_t size, CUstream stream, boo
 {
         *ret = (struct ordered){ .graph = NULL };
         if (capture_is_active() && graph_capture_find(stream, is_per_thread, &ret->graph))
-                ret->memory = graph_memory_new(size);
+                ret->memory = graph_memory_new(size, current_device());
         else
                 ret->holding = holding_new(HOLDING_POINTER, size, 0);
         return ret->memory || ret->holding;

@@ -17,7 +17,7 @@ static struct {
         char shown[ENTRY_MAX]; /* what the program finds in its environment, */
         char seen[ENTRY_MAX];  /* and the driver when it is initialised */
         uint32_t n_shown;      /* 0: all that the driver sees */
-        uint32_t n_seen;
+        uint32_t marks[GATE_SEEN_MAX];
 } visible;
 
 struct choice {
@@ -112,13 +112,12 @@ static void add_hidden(char *entry, const struct gate_welcome *welcome, const st
 
         if (n == 1)
                 return;
-        visible.n_seen = n;
-        if (n == choice->n)
-                return;
-        for (uint32_t i = 0; i < n; i++)
+        for (uint32_t i = 0; i < n; i++) {
+                visible.marks[i] = gate_mark(welcome->device_uuid[i]);
                 if (!is_chosen(choice, i))
                         add_uuid(entry, welcome, i);
-        visible.n_shown = choice->n;
+        }
+        visible.n_shown = n == choice->n ? 0 : choice->n;
 }
 
 /* Puts @entry in front of what the environment has: anew, as nobody knows whose the old array is. */
@@ -180,7 +179,8 @@ void visible_show(const struct gate_welcome *welcome)
         char **there = find_entry();
         struct choice choice;
 
-        visible.n_shown = visible.n_seen = 0; /* the child of a fork may have those of its parent */
+        visible.n_shown = 0; /* the child of a fork may have what its parent had */
+        memset(visible.marks, 0, sizeof(visible.marks));
         if (!welcome->device_uuid[0][0] || (there && wants_none(*there + strlen(VISIBLE))))
                 return;
         choose_devices(&choice, welcome, there);
@@ -220,7 +220,7 @@ int visible_limit(int n)
         return visible.n_shown > 0 && n > (int)visible.n_shown ? (int)visible.n_shown : n;
 }
 
-uint32_t visible_count_seen(void)
+void visible_tell_seen(uint32_t ret_seen[GATE_SEEN_MAX])
 {
-        return visible.n_seen;
+        memcpy(ret_seen, visible.marks, sizeof(visible.marks));
 }

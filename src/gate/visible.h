@@ -37,7 +37,7 @@ void visible_settle(void);
 bool visible_has(CUdevice device);
 int visible_limit(int n);
 
-/* visible_count_seen() - how many devices the driver sees; 0: the one of its vGPU. */
-uint32_t visible_count_seen(void);
+/* visible_tell_seen() - which devices the driver sees, as in JOIN; none: the one of its vGPU. */
+void visible_tell_seen(uint32_t ret_seen[GATE_SEEN_MAX]);
 
 #endif

@@ -132,6 +132,9 @@ struct gate_allocation {
 
 #define GATE_VGPU_NAME_MAX 64
 #define GATE_TEXT_MAX      256
+#define GATE_DEVICES_MAX   8 /* of a vGPU */
+#define GATE_SEEN_MAX \
+        32 /* of a host, as far as drivers are shown others than those of their vGPU */
 
 struct gate_join {
         struct gate_header header;
@@ -141,14 +144,26 @@ struct gate_join {
         uint64_t start_time;           /* of this process, /proc/self/stat field 22 */
         uint32_t n_imports;   /* pieces of other processes' memory that it has, or had let go */
         uint32_t ticket_slot; /* that its tickets bear, and 1; 0: it has given out none */
-        /* Devices that its driver sees, hidden ones too; 0: those of the vGPU, or it has no WELCOME yet. Only from GATE_WIRE_HIDDEN on. */
-        uint32_t n_seen;
-        uint32_t unused;
+        /*
+         * From GATE_WIRE_HIDDEN on: the devices that its driver sees, hidden ones too, by gate_mark(); 0 behind the
+         * last. None: the one of its vGPU, or it has no WELCOME yet.
+         */
+        uint32_t seen[GATE_SEEN_MAX];
 };
+
+/* gate_mark() - of a device, by its UUID, in few bytes: never 0. */
+static inline uint32_t gate_mark(const char *uuid)
+{
+        uint32_t mark = 2166136261u; /* FNV-1a */
+
+        for (; *uuid; uuid++)
+                mark = (mark ^ (unsigned char)*uuid) * 16777619u;
+        return mark ? mark : 1;
+}
 
 static inline uint32_t gate_join_size(uint16_t version)
 {
-        return (uint32_t)(version < GATE_WIRE_HIDDEN ? offsetof(struct gate_join, n_seen)
+        return (uint32_t)(version < GATE_WIRE_HIDDEN ? offsetof(struct gate_join, seen)
                                                      : sizeof(struct gate_join));
 }
 
@@ -168,9 +183,6 @@ struct gate_made {
         struct gate_header header;
         char vgpu[GATE_VGPU_NAME_MAX]; /* UUID, for JOIN */
 };
-
-#define GATE_DEVICES_MAX 8
-#define GATE_SEEN_MAX    32
 
 struct gate_welcome {
         struct gate_header header;

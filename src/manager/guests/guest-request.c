@@ -354,6 +354,15 @@ static uint32_t name_others(struct gate_welcome *welcome, const struct instance 
         return n;
 }
 
+/* A driver that was initialised before has not changed since. */
+static void note_seen(struct guest *guest, const struct gate_welcome *welcome, uint32_t n)
+{
+        if (guest->seen[0])
+                return;
+        for (uint32_t i = 0; i < n; i++)
+                guest->seen[i] = gate_mark(welcome->device_uuid[i]);
+}
+
 int guest_welcome(struct guest *guest)
 {
         const struct instance *instance = guest->instance;
@@ -371,7 +380,7 @@ int guest_welcome(struct guest *guest)
         }
         if (instance->n_parts > 1 && guest->gate->version >= GATE_WIRE_HIDDEN) {
                 n_named = name_others(&welcome, instance);
-                guest->n_seen = guest->n_seen ? guest->n_seen : n_named;
+                note_seen(guest, &welcome, n_named);
         }
         return gate_link_send(guest->gate, &welcome, gate_welcome_size(n_named), fds,
                               instance->n_parts);
@@ -389,7 +398,9 @@ void guest_attach(struct guest *guest, struct gate_link *gate, const struct gate
         guest->gate = gate;
         guest->n_connections++;
         guest->is_confined = gate->only[0] != '\0';
-        guest->n_seen = gate->version >= GATE_WIRE_HIDDEN ? join->n_seen : 0;
+        memset(guest->seen, 0, sizeof(guest->seen));
+        if (gate->version >= GATE_WIRE_HIDDEN)
+                memcpy(guest->seen, join->seen, sizeof(guest->seen));
         share_attach(guest, join);
         guest->is_unfilled = state == GATE_STATE_CREATED;
         guest->state = guest->is_unfilled ? GATE_STATE_CLOSED : state;

@@ -250,8 +250,9 @@ static int check_join(struct gate_link *link, const struct gate_join *join, size
         r = check_version(link, &join->header);
         if (r < 0)
                 return r;
-        if (size != gate_join_size(link->version) || !memchr(join->vgpu, '\0', sizeof(join->vgpu)) ||
-            join->state > GATE_STATE_CREATED || join->n_imports > GATE_IMPORTS_MAX)
+        if (size != gate_join_size(link->version) ||
+            !memchr(join->vgpu, '\0', sizeof(join->vgpu)) || join->state > GATE_STATE_CREATED ||
+            join->n_imports > GATE_IMPORTS_MAX)
                 return -EPROTO;
 
         *ret_instance = instance_find_settled(link->manager, join->vgpu, &failure);

@@ -139,8 +139,10 @@ static uint32_t welcome(struct fixture *fixture, uint16_t version, size_t n_part
         memcpy(ret_welcome, buffer, size);
         assert_int_equal(ret_welcome->n_devices, n_parts);
         assert_int_equal(size, gate_welcome_size(gate_welcome_count(size)));
-        assert_int_equal(guest.n_seen,
-                         n_parts > 1 && version >= GATE_WIRE_HIDDEN ? gate_welcome_count(size) : 0);
+        for (uint32_t i = 0; i < gate_welcome_count(size); i++)
+                assert_int_equal(guest.seen[i], n_parts > 1 && version >= GATE_WIRE_HIDDEN
+                                                        ? gate_mark(ret_welcome->device_uuid[i])
+                                                        : 0);
         return gate_welcome_count(size);
 }
 

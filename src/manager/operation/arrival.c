@@ -375,7 +375,8 @@ static bool take(struct guest *guest, struct guest *giver, struct guest_memory *
 
         if (!place)
                 return false;
-        if (!is_still_of_its_user(giver) || !is_still_of_its_user(guest)) {
+        if (!is_still_of_its_user(giver) || !is_still_of_its_user(guest) ||
+            !process_is_beside(giver->pid, guest->pid)) {
                 guest->takes_no_gifts = true; /* nor is that asked for each piece */
                 return false;
         }

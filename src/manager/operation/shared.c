@@ -52,14 +52,20 @@ static int refuse_outside(const struct guest *guest, const struct guest *other,
  * A process that was moved to a device can import memory there only if its driver saw that device when it was
  * initialised: driver 580 answers 3 otherwise.
  */
-static bool can_share_elsewhere(const struct guest *guest)
+static bool has_seen(const struct guest *guest, const struct device *device)
 {
-        const struct manager *manager = guest->instance->manager;
-        size_t n_there = 0;
+        for (size_t i = 0; i < GATE_SEEN_MAX && guest->seen[i]; i++)
+                if (guest->seen[i] == gate_mark(device->uuid))
+                        return true;
+        return false;
+}
 
-        for (size_t i = 0; i < manager->n_devices; i++)
-                n_there += !manager->device[i].meter.is_lost;
-        return guest->n_seen >= n_there;
+static bool can_share_at(const struct guest *guest, const struct place *place)
+{
+        for (size_t i = 0; i < GATE_DEVICES_MAX && place->device[i]; i++)
+                if (!has_seen(guest, place->device[i]))
+                        return false;
+        return true;
 }
 
 static int refuse_move(const struct operation *operation, const struct guest *guest,
@@ -106,7 +112,7 @@ int shared_check(struct operation *operation, struct failure *failure)
                 return -EOPNOTSUPP;
         operation_for_each_guest(guest, operation)
                 if (!place_is_equal(&operation->target, &operation->source) && shares(guest) &&
-                    !can_share_elsewhere(guest))
+                    !can_share_at(guest, &operation->target))
                         return refuse_move(operation, guest, failure);
         operation_for_each_guest(guest, operation)
                 if (sharing_each_partner(guest, look_outside, &outside) != 0)
