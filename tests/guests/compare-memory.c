@@ -77,6 +77,33 @@ static void rows(void)
         CALL(cuMemAllocPitch_v2, "to nowhere", NULL, &pitch, 3, 3, 4);
 }
 
+#define ADVISE_READ_MOSTLY        1
+#define ADVISE_PREFERRED_LOCATION 3
+
+static void placed(void)
+{
+        const CUmemLocation here = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+                            nowhere = { CU_MEM_LOCATION_TYPE_DEVICE, 77 };
+        CUdeviceptr pointer = 0;
+
+        compare_start();
+        must(CALL(cuMemAllocManaged, "to be placed", &pointer, 4096, CU_MEM_ATTACH_GLOBAL));
+        CALL(cuMemAdvise, "read mostly, any device", pointer, 4096, ADVISE_READ_MOSTLY, 0);
+        CALL(cuMemAdvise, "preferred", pointer, 4096, ADVISE_PREFERRED_LOCATION, 0);
+        CALL(cuMemAdvise, "preferred, device 77", pointer, 4096, ADVISE_PREFERRED_LOCATION, 77);
+        CALL(cuMemAdvise_v2, "preferred", pointer, 4096, ADVISE_PREFERRED_LOCATION, here);
+        CALL(cuMemAdvise_v2, "preferred, device 77", pointer, 4096, ADVISE_PREFERRED_LOCATION,
+             nowhere);
+        CALL(cuMemPrefetchAsync, "here", pointer, 4096, 0, NULL);
+        CALL(cuMemPrefetchAsync, "device 77", pointer, 4096, 77, NULL);
+        CALL(cuMemPrefetchAsync_ptsz, "here", pointer, 4096, 0, NULL);
+        CALL(cuMemPrefetchAsync_v2, "here", pointer, 4096, here, 0, NULL);
+        CALL(cuMemPrefetchAsync_v2, "device 77", pointer, 4096, nowhere, 0, NULL);
+        CALL(cuMemPrefetchAsync_v2_ptsz, "here", pointer, 4096, here, 0, NULL);
+        CALL(cuCtxSynchronize, "after it", );
+        CALL(cuMemFree_v2, "placed", pointer);
+}
+
 static void managed(void)
 {
         CUdeviceptr pointer = 0;
@@ -136,12 +163,9 @@ static void pinned_in_a_capture(void)
 }
 
 const struct compare_case compare_memory[] = {
-        { "sizes", sizes },
-        { "wrong-arguments", wrong_arguments },
-        { "rows", rows },
-        { "managed", managed },
-        { "freed-twice", freed_twice },
-        { "how-much", how_much },
-        { "pinned-in-a-capture", pinned_in_a_capture },
+        { "sizes", sizes },       { "wrong-arguments", wrong_arguments },
+        { "rows", rows },         { "managed", managed },
+        { "placed", placed },     { "freed-twice", freed_twice },
+        { "how-much", how_much }, { "pinned-in-a-capture", pinned_in_a_capture },
         { NULL, NULL },
 };

@@ -6,6 +6,25 @@
 
 #define SIZE ((size_t)3 << 20)
 
+static void of_devices(void)
+{
+        CUmemLocation here = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+                      nowhere = { CU_MEM_LOCATION_TYPE_DEVICE, 77 };
+        CUmemoryPool pool = NULL;
+
+        compare_start();
+        CALL(cuDeviceGetDefaultMemPool, "here", &pool, 0);
+        CALL(cuDeviceGetDefaultMemPool, "device 77", &pool, 77);
+        CALL(cuDeviceGetMemPool, "here", &pool, 0);
+        CALL(cuDeviceGetMemPool, "device 77", &pool, 77);
+        CALL(cuMemGetDefaultMemPool, "here", &pool, &here, CU_MEM_ALLOCATION_TYPE_PINNED);
+        CALL(cuMemGetDefaultMemPool, "device 77", &pool, &nowhere, CU_MEM_ALLOCATION_TYPE_PINNED);
+        CALL(cuMemGetMemPool, "here", &pool, &here, CU_MEM_ALLOCATION_TYPE_PINNED);
+        CALL(cuMemGetMemPool, "device 77", &pool, &nowhere, CU_MEM_ALLOCATION_TYPE_PINNED);
+        CALL(cuGreenCtxCreate, "of nothing", NULL, NULL, 0, 0);
+        CALL(cuMulticastAddDevice, "to none", 0, 0);
+}
+
 static void ordered(void)
 {
         CUdeviceptr pointer = 0;
@@ -229,6 +248,11 @@ static void captured(void)
 }
 
 const struct compare_case compare_pool[] = {
-        { "ordered", ordered }, { "own", own },           { "shared", shared },
-        { "graphs", graphs },   { "captured", captured }, { NULL, NULL },
+        { "of-devices", of_devices },
+        { "ordered", ordered },
+        { "own", own },
+        { "shared", shared },
+        { "graphs", graphs },
+        { "captured", captured },
+        { NULL, NULL },
 };
