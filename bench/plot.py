@@ -293,6 +293,9 @@ def missing_figures(name):
 
 
 def main(arguments):
+    if arguments == ["--help"]:
+        print(__doc__)
+        return
     if arguments not in ([], ["--check"]):
         sys.exit(__doc__)
     complaints = []
