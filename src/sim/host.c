@@ -188,18 +188,22 @@ static void remove_folder(const char *path)
         (void)rmdir(path);
 }
 
-/*
- * What the names of our folders in /dev/shm begin with. Containers, and services with a /tmp of their
- * own, can have the same /dev/shm and not see each other's hosts: whose host is gone can only be told
- * in the mount namespace where it was.
- */
-static void make_prefix(char *prefix, size_t size)
+static unsigned long long number_of(const char *path)
 {
         struct stat status;
 
-        if (stat("/proc/self/ns/mnt", &status) < 0)
-                status.st_ino = 0;
-        (void)snprintf(prefix, size, MEMORY_FOLDER "%llu-", (unsigned long long)status.st_ino);
+        return stat(path, &status) < 0 ? 0 : (unsigned long long)status.st_ino;
+}
+
+/*
+ * What the names of our folders in /dev/shm begin with. Containers, services with a /tmp of their own and
+ * who is in a chroot can have the same /dev/shm and not see each other's hosts: whose host is gone can only be
+ * told in the mount namespace, and below the root, where it was.
+ */
+static void make_prefix(char *prefix, size_t size)
+{
+        (void)snprintf(prefix, size, MEMORY_FOLDER "%llu.%llu-", number_of("/proc/self/ns/mnt"),
+                       number_of("/"));
 }
 
 /* The file of a host that is for all says what somebody wrote into it. */

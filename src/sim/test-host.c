@@ -208,6 +208,41 @@ static void claim_memory(const char *directory, const char *folder)
         (void)mkdir("/dev/shm/openvgpu-sim-1", 0700);
 }
 
+/* A folder for memory as it is left by a host that is gone; below another root if @root_offset is not 0. */
+static void leave_memory(char path[96], unsigned int root_offset)
+{
+        struct stat space, root;
+        char link[128];
+
+        assert_int_equal(stat("/proc/self/ns/mnt", &space), 0);
+        assert_int_equal(stat("/", &root), 0);
+        (void)snprintf(path, 96, "/dev/shm/openvgpu-sim-%llu.%llu-test%d",
+                       (unsigned long long)space.st_ino,
+                       (unsigned long long)root.st_ino + root_offset, (int)getpid());
+        assert_int_equal(mkdir(path, 0700), 0);
+        (void)snprintf(link, sizeof(link), "%s/.host", path);
+        assert_int_equal(symlink("/nonexistent/host", link), 0);
+}
+
+/* Who is in a chroot does not see the hosts outside of it. */
+static void test_only_memory_of_hosts_that_can_be_seen_is_swept(void **state)
+{
+        char directory[] = "/tmp/sim-test-XXXXXX", here[96], elsewhere[96], link[128];
+        struct stat status;
+
+        (void)state;
+        assert_non_null(mkdtemp(directory));
+        leave_memory(here, 0);
+        leave_memory(elsewhere, 1);
+        assert_int_equal(sim_host_create(directory, "T4"), 0);
+        assert_int_equal(stat(here, &status), -1);
+        assert_int_equal(stat(elsewhere, &status), 0);
+        (void)snprintf(link, sizeof(link), "%s/.host", elsewhere);
+        assert_int_equal(unlink(link), 0);
+        assert_int_equal(rmdir(elsewhere), 0);
+        assert_int_equal(sim_host_remove(directory), 0);
+}
+
 /* The host of root is for all: anybody can put anything there. */
 static void test_a_host_leads_to_nobody_elses_files(void **state)
 {
@@ -364,6 +399,7 @@ int main(void)
                 cmocka_unit_test(test_a_process_sees_the_devices),
                 cmocka_unit_test(test_a_host_with_processes_is_kept_or_refused),
                 cmocka_unit_test(test_a_host_that_only_another_namespace_sees_is_left_alone),
+                cmocka_unit_test(test_only_memory_of_hosts_that_can_be_seen_is_swept),
                 cmocka_unit_test(test_a_host_leads_to_nobody_elses_files),
                 cmocka_unit_test(test_visible_devices_are_indices_or_uuids_or_prefixes),
                 cmocka_unit_test(test_without_a_host_there_is_no_device),
