@@ -21,6 +21,20 @@
  * Who waits comes in the order of waiting, the interactive class first; but when the batch class had nothing on
  * the device for STAY_PATIENCE, all are equal. Nobody passes by one whose room is being made, so nobody waits
  * for ever.
+ *
+ * A vGPU of several devices is on all of them or on none. So devices that such vGPUs join, also by way of others, are
+ * decided together, and there is one order of all that wait on them. In this order each is given, or kept, what it
+ * needs on all of its devices, or nothing:
+ *
+ *   - It comes when there is room on all of them.
+ *   - Others leave for it on all devices where it lacks room, at once, as soon as enough may leave on each of them.
+ *     Until then nobody leaves for it, and on these devices nobody else comes in, and nobody leaves for anybody else:
+ *     so stays there only get older, and the time comes. What is free on its other devices is kept for it.
+ *   - One that is behind another on one of its devices keeps nothing on the others.
+ *
+ * There is no circle of two that each have what the other needs: who is first in the order is never kept waiting by
+ * one behind it, which leaves for it from all of its devices. Who waits gets ahead of all that come later, so each is
+ * first once. An allocation is of one device: it waits for that one alone.
  */
 
 #include <stdbool.h>
@@ -39,6 +53,9 @@
 #define STAY_PATIENCE 10000000000ull
 
 #define STAY_NEVER UINT64_MAX
+
+#define STAY_DEVICES_MAX 64
+#define STAY_PARTS_MAX   8 /* devices of one vGPU */
 
 enum stay_class {
         STAY_BATCH = 0,
@@ -60,6 +77,15 @@ enum stay_verdict {
         STAY_STUCK,       /* all that may ever leave are not enough */
 };
 
+/* What it has of one device, and lacks there. */
+struct stay_part {
+        uint32_t device;           /* less than STAY_DEVICES_MAX */
+        uint64_t bytes;            /* that the device has to give when it has left */
+        uint64_t needs;            /* bytes: to come in; HERE: more than it has */
+        bool is_content;           /* HERE: it waits for nothing of this device */
+        enum stay_verdict verdict; /* by stay_decide(), of one that waits */
+};
+
 /* All times are in nanoseconds, of one clock. */
 struct stay {
         uint64_t after;      /* without work, then it leaves; 0: it never leaves by itself */
@@ -67,21 +93,22 @@ struct stay {
         uint64_t since;      /* when it came to the device; AWAY: when it left */
         uint64_t guaranteed; /* from then on: stay_get_guaranteed() */
         uint64_t not_before; /* after a failure: when to try again */
-        uint64_t bytes;      /* that the device has to give when it has left */
         bool is_held;        /* what it holds there cannot leave */
         bool takes_turns; /* it leaves for others also when it has work, or its owner set no time */
         enum stay_class class; /* how it waits, and leaves */
         uint32_t weight;       /* of its turns; not 0 */
         enum stay_place place;
         uint64_t wants; /* since when it waits for room; 0: it does not */
-        uint64_t needs; /* bytes: to come in; HERE: more than it has */
+        struct stay_part part[STAY_PARTS_MAX];
+        size_t n_more;  /* parts, beside the first */
         bool is_modest; /* nobody leaves for it: it could not come in when there was room */
 
         bool was_cut; /* it had work when it left last, and since; kept by stay_decide() */
 
         bool is_chosen;            /* by stay_decide(): it is to leave */
-        enum stay_verdict verdict; /* likewise, of one that waits */
+        enum stay_verdict verdict; /* likewise: the worst of its parts */
         uint64_t end, rank;        /* private */
+        size_t order;              /* likewise */
 };
 
 /*
@@ -96,25 +123,28 @@ uint64_t stay_get_guaranteed(uint64_t cost, uint32_t percent);
 /* stay_get_end() - when it leaves if no work comes; STAY_NEVER. */
 uint64_t stay_get_end(const struct stay *stay);
 
-/* What all that want the device at the same time have to do with how long one's turn is. */
+/* What all that want a device at the same time have to do with how long one's turn is. */
 struct stay_contest {
         uint64_t turn;   /* of the least weight */
         uint32_t weight; /* the least */
 };
 
-/* stay_get_contest() - of those who have work here, or wait. */
-struct stay_contest stay_get_contest(struct stay *const *stays, size_t n, uint64_t now);
+/* stay_get_contest() - of those who have work on @device, or wait for it. */
+struct stay_contest stay_get_contest(struct stay *const *stays, size_t n, uint32_t device,
+                                     uint64_t now);
 
-/* stay_get_end_for() - from when on it may leave for @coming; STAY_NEVER. */
+/* stay_get_end_for() - from when on it may leave for @coming, on the device of @contest; STAY_NEVER. */
 uint64_t stay_get_end_for(const struct stay *stay, const struct stay *coming,
                           const struct stay_contest *contest);
 
 /*
- * stay_decide() - who comes and who leaves at @now, with @free bytes that nobody has and nobody was promised
+ * stay_decide() - who comes and who leaves at @now
+ * @free:  of each of the first @n_devices devices the bytes that nobody has and nobody was promised
  *
- * Sets is_chosen and the verdict in each of @stays, whose order it changes. Returns when to ask again if nothing
+ * Sets is_chosen and the verdicts in each of @stays, whose order it changes. Returns when to ask again if nothing
  * happens; STAY_NEVER.
  */
-uint64_t stay_decide(struct stay **stays, size_t n, int64_t free, uint64_t now);
+uint64_t stay_decide(struct stay **stays, size_t n, const int64_t *free, size_t n_devices,
+                     uint64_t now);
 
 #endif

@@ -140,6 +140,11 @@ static void test_a_turn_is_as_long_as_its_weight(void **state)
         assert_true(stay_get_end_for(&stay, &interactive, &contest) == STAY_NEVER);
 }
 
+static uint64_t decide_one_device(struct stay **stays, size_t n, int64_t free, uint64_t now)
+{
+        return stay_decide(stays, n, &free, 1, now);
+}
+
 /* Who leaves. */
 
 #define N 4
@@ -149,20 +154,22 @@ static enum stay_verdict decide(struct stay stay[N + 1], uint64_t bytes, uint64_
 {
         struct stay *stays[N + 1];
 
-        stay[N] = (struct stay){ .place = STAY_AWAY, .wants = 1, .needs = bytes, .weight = 1 };
+        stay[N] = (struct stay){
+                .place = STAY_AWAY, .wants = 1, .part[0].needs = bytes, .weight = 1
+        };
         for (size_t i = 0; i <= N; i++)
                 stays[i] = &stay[i];
-        (void)stay_decide(stays, N + 1, 0, now);
+        (void)decide_one_device(stays, N + 1, 0, now);
         return stay[N].verdict;
 }
 
 static void test_the_least_recently_used_leaves_first(void **state)
 {
         struct stay stay[N + 1] = {
-                { .after = SECOND, .last_work = 30 * SECOND, .bytes = GIB },
-                { .after = SECOND, .last_work = 10 * SECOND, .bytes = GIB },
-                { .after = SECOND, .last_work = 99 * SECOND, .bytes = 8 * GIB },
-                { .after = 0, .last_work = 0, .bytes = 8 * GIB },
+                { .after = SECOND, .last_work = 30 * SECOND, .part[0].bytes = GIB },
+                { .after = SECOND, .last_work = 10 * SECOND, .part[0].bytes = GIB },
+                { .after = SECOND, .last_work = 99 * SECOND, .part[0].bytes = 8 * GIB },
+                { .after = 0, .last_work = 0, .part[0].bytes = 8 * GIB },
         };
 
         (void)state;
@@ -176,13 +183,15 @@ static void test_the_least_recently_used_leaves_first(void **state)
 static void test_nobody_leaves_for_nothing(void **state)
 {
         struct stay stay[N + 1] = {
-                { .after = SECOND, .last_work = 10 * SECOND, .bytes = GIB },
-                { .after = SECOND, .last_work = 20 * SECOND, .bytes = 4 * GIB },
-                { .after = SECOND, .last_work = 50 * SECOND, .bytes = 9 * GIB }, /* has work */
+                { .after = SECOND, .last_work = 10 * SECOND, .part[0].bytes = GIB },
+                { .after = SECOND, .last_work = 20 * SECOND, .part[0].bytes = 4 * GIB },
+                { .after = SECOND,
+                  .last_work = 50 * SECOND,
+                  .part[0].bytes = 9 * GIB }, /* has work */
                 { .after = SECOND,
                   .since = 49 * SECOND,
                   .guaranteed = 9 * SECOND,
-                  .bytes = 9 * GIB },
+                  .part[0].bytes = 9 * GIB },
         };
 
         (void)state;
@@ -198,18 +207,21 @@ static void test_nobody_leaves_for_nothing(void **state)
 static void test_idle_ones_leave_before_those_with_work(void **state)
 {
         struct stay stay[N + 1] = {
-                { .takes_turns = true, .last_work = 50 * SECOND, .bytes = GIB, .weight = 1 },
+                { .takes_turns = true,
+                  .last_work = 50 * SECOND,
+                  .part[0].bytes = GIB,
+                  .weight = 1 },
                 { .takes_turns = true,
                   .class = STAY_INTERACTIVE,
                   .last_work = 49 * SECOND,
-                  .bytes = GIB,
+                  .part[0].bytes = GIB,
                   .weight = 1 },
                 { .takes_turns = true,
                   .class = STAY_INTERACTIVE,
                   .last_work = 50 * SECOND,
-                  .bytes = GIB,
+                  .part[0].bytes = GIB,
                   .weight = 1 },
-                { .takes_turns = true, .is_held = true, .bytes = 9 * GIB, .weight = 1 },
+                { .takes_turns = true, .is_held = true, .part[0].bytes = 9 * GIB, .weight = 1 },
         };
 
         (void)state;
@@ -223,35 +235,37 @@ static void test_idle_ones_leave_before_those_with_work(void **state)
 /* What leaves for one is not for who came later; and nobody passes by one that others will make room for. */
 static void test_room_is_held(void **state)
 {
-        struct stay big = { .place = STAY_AWAY, .wants = 1, .needs = 10 * GIB, .weight = 1 };
-        struct stay small = { .place = STAY_AWAY, .wants = 2, .needs = GIB, .weight = 1 };
-        struct stay going = { .place = STAY_LEAVING, .bytes = 8 * GIB, .weight = 1 };
+        struct stay big = {
+                .place = STAY_AWAY, .wants = 1, .part[0].needs = 10 * GIB, .weight = 1
+        };
+        struct stay small = { .place = STAY_AWAY, .wants = 2, .part[0].needs = GIB, .weight = 1 };
+        struct stay going = { .place = STAY_LEAVING, .part[0].bytes = 8 * GIB, .weight = 1 };
         struct stay busy = { .takes_turns = true,
                              .since = 40 * SECOND,
                              .last_work = 50 * SECOND,
                              .guaranteed = 20 * SECOND,
-                             .bytes = 9 * GIB,
+                             .part[0].bytes = 9 * GIB,
                              .weight = 1 };
         struct stay *stays[] = { &small, &going, &big, &busy };
 
         (void)state;
-        assert_true(stay_decide(stays, 4, 2 * GIB, 50 * SECOND) == 60 * SECOND);
+        assert_true(decide_one_device(stays, 4, 2 * GIB, 50 * SECOND) == 60 * SECOND);
         assert_int_equal(big.verdict, STAY_HELD);
         assert_int_equal(small.verdict, STAY_LATER);
-        (void)stay_decide(stays, 4, 3 * GIB, 50 * SECOND);
+        (void)decide_one_device(stays, 4, 3 * GIB, 50 * SECOND);
         assert_int_equal(small.verdict, STAY_HELD);
         going.place = STAY_AWAY;
-        assert_true(stay_decide(stays, 4, 2 * GIB, 50 * SECOND) == 60 * SECOND);
+        assert_true(decide_one_device(stays, 4, 2 * GIB, 50 * SECOND) == 60 * SECOND);
         assert_int_equal(big.verdict, STAY_LATER);
         assert_int_equal(small.verdict, STAY_LATER);
         /* Interactive: it came first, in effect. */
         small.class = STAY_INTERACTIVE;
-        (void)stay_decide(stays, 4, 2 * GIB, 50 * SECOND);
+        (void)decide_one_device(stays, 4, 2 * GIB, 50 * SECOND);
         assert_int_equal(small.verdict, STAY_COMES);
         /* One for whom all together are not enough is in nobody's way. */
         small.class = STAY_BATCH;
         busy.is_held = true;
-        (void)stay_decide(stays, 4, 2 * GIB, 50 * SECOND);
+        (void)decide_one_device(stays, 4, 2 * GIB, 50 * SECOND);
         assert_int_equal(big.verdict, STAY_STUCK);
         assert_int_equal(small.verdict, STAY_COMES);
 }
@@ -259,25 +273,29 @@ static void test_room_is_held(void **state)
 /* It is a victim as any other; but not its own. */
 static void test_two_that_allocate_do_not_wait_for_each_other(void **state)
 {
-        struct stay a = {
-                .takes_turns = true, .wants = 1, .needs = GIB, .bytes = GIB, .weight = 1
-        };
-        struct stay b = {
-                .takes_turns = true, .wants = 2, .needs = GIB, .bytes = GIB, .weight = 1
-        };
+        struct stay a = { .takes_turns = true,
+                          .wants = 1,
+                          .part[0].needs = GIB,
+                          .part[0].bytes = GIB,
+                          .weight = 1 };
+        struct stay b = { .takes_turns = true,
+                          .wants = 2,
+                          .part[0].needs = GIB,
+                          .part[0].bytes = GIB,
+                          .weight = 1 };
         struct stay *stays[] = { &a, &b };
 
         (void)state;
-        (void)stay_decide(stays, 2, 0, SECOND);
+        (void)decide_one_device(stays, 2, 0, SECOND);
         assert_int_equal(a.verdict, STAY_HELD);
         assert_true(b.is_chosen && !a.is_chosen);
         assert_int_equal(b.verdict, STAY_NOTHING); /* it leaves, and wants all of it then */
         b.place = STAY_AWAY;
-        (void)stay_decide((struct stay *[]){ &a, &b }, 2, 0, SECOND);
-        a.needs = 4 * GIB;
+        (void)decide_one_device((struct stay *[]){ &a, &b }, 2, 0, SECOND);
+        a.part[0].needs = 4 * GIB;
         b.place = STAY_HERE;
         b.is_held = true;
-        (void)stay_decide((struct stay *[]){ &a, &b }, 2, 0, SECOND);
+        (void)decide_one_device((struct stay *[]){ &a, &b }, 2, 0, SECOND);
         assert_int_equal(a.verdict, STAY_STUCK);
 }
 
@@ -310,7 +328,7 @@ static int64_t get_free(const struct play *play)
 
         for (size_t i = 0; i < play->n; i++)
                 if (play->guests[i].stay.place != STAY_AWAY)
-                        free -= (int64_t)play->guests[i].stay.bytes;
+                        free -= (int64_t)play->guests[i].stay.part[0].bytes;
         assert_true(free >= 0);
         return free;
 }
@@ -384,7 +402,7 @@ static void play_until(struct play *play, uint64_t end)
                         work(play, &play->guests[i]);
                         stays[i] = &play->guests[i].stay;
                 }
-                (void)stay_decide(stays, play->n, get_free(play), play->now);
+                (void)decide_one_device(stays, play->n, get_free(play), play->now);
                 for (size_t i = 0; i < play->n; i++)
                         move(play, &play->guests[i]);
         }
@@ -396,8 +414,8 @@ static struct played make_saturated(uint64_t bytes, uint64_t cost, uint32_t weig
         return (struct played){
                 .stay = { .takes_turns = true,
                           .place = STAY_AWAY,
-                          .bytes = bytes,
-                          .needs = bytes,
+                          .part[0].bytes = bytes,
+                          .part[0].needs = bytes,
                           .weight = weight },
                 .is_saturated = true,
                 .cost = cost,
@@ -531,7 +549,7 @@ static void test_who_rests_away_is_interactive_again(void **state)
         struct stay here = { .takes_turns = true,
                              .class = STAY_INTERACTIVE,
                              .weight = 1,
-                             .bytes = GIB,
+                             .part[0].bytes = GIB,
                              .since = 9 * SECOND,
                              .last_work = 9 * SECOND,
                              .guaranteed = 90 * SECOND };
@@ -540,16 +558,16 @@ static void test_who_rests_away_is_interactive_again(void **state)
                              .weight = 1,
                              .place = STAY_AWAY,
                              .since = 9 * SECOND,
-                             .needs = GIB,
+                             .part[0].needs = GIB,
                              .was_cut = true };
 
         (void)state;
         away.wants = away.since + STAY_EARLY_MIN / 2;
-        (void)stay_decide((struct stay *[]){ &here, &away }, 2, 0, 12 * SECOND);
+        (void)decide_one_device((struct stay *[]){ &here, &away }, 2, 0, 12 * SECOND);
         assert_true(away.was_cut);
         assert_false(here.is_chosen);
         away.wants = away.since + STAY_EARLY_MIN;
-        (void)stay_decide((struct stay *[]){ &here, &away }, 2, 0, 12 * SECOND);
+        (void)decide_one_device((struct stay *[]){ &here, &away }, 2, 0, 12 * SECOND);
         assert_false(away.was_cut);
         assert_true(here.is_chosen);
 }

@@ -205,14 +205,13 @@ static struct stay get_stay(const struct instance *instance, const struct device
                 .guaranteed = stay_get_guaranteed(mine->cost_ns,
                                                   instance->manager->options->swap_percent),
                 .not_before = mine->not_before_ns,
-                .bytes = get_bytes(instance, device),
                 .is_held = hold[0] != '\0',
                 .takes_turns = promise_is_overcommitted(device),
                 .class = mine->is_interactive ? STAY_INTERACTIVE : STAY_BATCH,
                 .weight = get_weight(instance),
                 .place = get_place(instance),
                 .wants = get_wants(instance, device),
-                .needs = get_needs(instance),
+                .part[0] = { .bytes = get_bytes(instance, device), .needs = get_needs(instance) },
                 .is_modest = is_modest(instance),
                 .was_cut = mine->was_cut,
         };
@@ -418,12 +417,12 @@ static void note_stuck(const struct residency_look *look, struct instance *insta
 static int64_t get_lack(const struct player *player, const struct player *players, size_t n,
                         int64_t free, bool count_held)
 {
-        int64_t lack = (int64_t)player->stay.needs - free;
+        int64_t lack = (int64_t)player->stay.part[0].needs - free;
 
         for (size_t i = 0; i < n; i++)
                 if (&players[i] != player && players[i].stay.place != STAY_AWAY &&
                     (count_held || !players[i].stay.is_held))
-                        lack -= (int64_t)players[i].stay.bytes;
+                        lack -= (int64_t)players[i].stay.part[0].bytes;
         return lack;
 }
 
@@ -491,12 +490,12 @@ static void carry_out(const struct residency_look *look, struct player *player,
                 } else if (is_off) {
                         come(instance, false);
                 } else {
-                        hold(instance, player->stay.needs);
+                        hold(instance, player->stay.part[0].needs);
                         answer(instance, NULL);
                 }
                 break;
         case STAY_HELD:
-                hold(instance, player->stay.needs);
+                hold(instance, player->stay.part[0].needs);
                 if (is_off && promise_is_overcommitted(instance_home(instance)) &&
                     handover_may_begin(instance))
                         come(instance, true);
@@ -531,13 +530,14 @@ static struct stay get_late(const struct residency_look *look, uint64_t now)
         return (struct stay){ .place = STAY_LEAVING,
                               .class = STAY_INTERACTIVE,
                               .weight = 1,
-                              .bytes = is_late ? look->late_bytes - came : 0 };
+                              .part[0].bytes = is_late ? look->late_bytes - came : 0 };
 }
 
 static void take_late(struct residency_look *look, const struct stay *stay)
 {
         if (stay->verdict == STAY_COMES)
-                look->late_bytes -= stay->needs < look->late_bytes ? stay->needs : look->late_bytes;
+                look->late_bytes -= stay->part[0].needs < look->late_bytes ? stay->part[0].needs
+                                                                           : look->late_bytes;
 }
 
 void residency_note_left(struct residency *residency, const struct instance *instance)
@@ -575,9 +575,9 @@ static void leave(struct residency_look *look, struct player *player, uint64_t n
                 residency_leave(player->instance, false, "another vGPU has work");
                 return;
         }
-        if (get_late(look, now).bytes == 0 && !has_leaving(look->device))
+        if (get_late(look, now).part[0].bytes == 0 && !has_leaving(look->device))
                 look->free_before = look->memory_free;
-        player->instance->residency.leaving_bytes = player->stay.bytes;
+        player->instance->residency.leaving_bytes = player->stay.part[0].bytes;
         residency_leave(player->instance, true, "another vGPU has work");
         if (!player->instance->residency.is_leaving)
                 player->instance->residency.leaving_bytes = 0;
@@ -597,7 +597,7 @@ static void decide(struct residency *residency, const struct device *device, int
                 return;
         n = find_players(device, now, players, stays);
         stays[n] = &late;
-        next = stay_decide(stays, n + 1, free, now);
+        next = stay_decide(stays, n + 1, &free, 1, now);
         for (size_t i = 0; i < n; i++) {
                 players[i].instance->residency.was_cut = players[i].stay.was_cut;
                 if (players[i].stay.is_chosen)
