@@ -69,8 +69,7 @@ class Making(Case):
     def test_what_cannot_be_is_refused_with_the_reason(self):
         for options, words in ((("--devices", "4"), "there are 3 devices, not 4"),
                                (("--device", "0,0"), "device 0 is named twice"),
-                               (("--device", "0,9"), "there is no device '9'"),
-                               (("--devices", "2", "--class", "batch"), "on no overcommitted device")):
+                               (("--device", "0,9"), "there is no device '9'")):
             with self.subTest(options=options):
                 self.assertIn(words, self.refused("create", "job", "--fb", "64M", *options))
         for way in (("create", "job"), ("run",)):
@@ -391,10 +390,6 @@ class Metered(Case):
 
 
 class Refused(Case):
-    def test_it_has_no_class(self):
-        self.make("job", "0,1")
-        self.assertIn("only a vGPU of one device can have a class", self.refused("class", "job", "interactive"))
-
     def answer(self, vgpu, version):
         """What a process that joins is answered: each is one of its own."""
         done = subprocess.run([sys.executable, "-c", JOIN, self.host.run_directory, vgpu["uuid"], str(version)],
@@ -418,12 +413,15 @@ class Overcommitted(Case):
         self.assertRegex(self.host.log(), r"option=--overcommit device=7 devices=3")
         self.assertNotRegex(self.host.log(), r"option=--\S+ device=2 ")
 
-    def test_an_overcommitted_device_takes_no_part(self):
-        self.assertIn("device 2 is overcommitted", self.refused("create", "job", "--fb", "64M", "--device", "0,2"))
+    def test_all_devices_of_one_are_overcommitted_or_none(self):
+        for way in (("create", "job", "--device", "0,2"), ("create", "job", "--device", "2,1")):
+            self.assertRegex(self.refused(*way, "--fb", "64M"), "device 2 is overcommitted and device [01] is not: a vGPU "
+                             "takes turns on all of its devices, or on none\nhint: choose devices that are all")
         self.assertRegex(self.refused("create", "job", "--fb", "64M", "--devices", "3"),
-                         "2 of 3 devices .* device 2 is overcommitted.*\nhint: ask for fewer: that device takes vGPUs of one")
+                         "2 of 3 devices .* some devices are overcommitted and others are not")
         vgpu = self.host.call("CreateVgpu", name="job", frame_buffer=64 * MIB, devices=2)["vgpu"]
         self.assertEqual([part["device"] for part in vgpu["parts"]], [0, 1])
+        self.assertIn("device 2 is overcommitted", self.refused("migrate", "job", "--device", "0,2"))
 
 
 class Kept(Case):
@@ -451,13 +449,14 @@ class Kept(Case):
         self.assertEqual(guest.join(), 0, guest.context())
 
     def test_it_stays_and_the_others_make_room_for_each_other(self):
-        for devices, overcommitted in (("0,1", "all"), ("0,1", "0"), ("0,1", "1"), ("1,0", "1")):
+        """Only some of its devices are: on the others its room might be gone when it comes back."""
+        for devices, overcommitted in (("0,1", "0"), ("0,1", "1"), ("1,0", "1")):
             with self.subTest(devices=devices, overcommitted=overcommitted):
                 self.make("job", devices)
                 guest = self.start()
                 self.start_anew("--overcommit", overcommitted)
                 others = [self.train(f"v{device}{i}", device) for device in (0, 1) for i in (1, 2)
-                          if overcommitted in ("all", str(device))]
+                          if overcommitted == str(device)]
                 for other in (*others, *others):
                     other.wait_steps(2)
                 self.check(guest)

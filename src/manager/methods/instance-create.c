@@ -118,33 +118,47 @@ static int check_free_name(struct manager *manager, const char *name, struct fai
         return r;
 }
 
-/* On each of its devices. */
-static int check_device(const struct instance_request *request, const struct device *device,
-                        struct failure *failure)
+static int check_settings(const struct instance_request *request, const struct device *device,
+                          struct failure *failure)
 {
-        int r = instance_check_size(device, request->frame_buffer, failure);
-
-        if (r == 0)
-                r = promise_check_room(device, request->frame_buffer, NULL, failure);
-        if (r == 0)
-                r = settings_check_size(device, request->frame_buffer, NULL, failure);
+        int r = settings_check_size(device, request->frame_buffer, NULL, failure);
         if (r == 0)
                 r = schedule_check_share(device, NULL, request->share, failure);
-        if (r == 0 && request->n_devices > 1)
-                r = promise_check_several(device, failure);
         if (r == 0 && request->n_devices > 1)
                 r = schedule_check_several(device, failure);
         return r;
 }
 
-/* What is for vGPUs that make room for others. */
-static int check_several(const struct instance_request *request, struct failure *failure)
+/* Of all of its devices, or of one that may become one of them. */
+static int check_place(const struct instance_request *request, const struct place *place,
+                       struct failure *failure)
 {
-        if (request->n_devices == 1 || !request->class)
-                return 0;
-        return failure_parameter(
-                failure, "swap_class", "leave the class out, or ask for one device",
-                "a vGPU of several devices is on no overcommitted device, and has no class");
+        int r = promise_check_place(place, failure);
+
+        for (size_t i = 0; r == 0 && i < place_count(place); i++)
+                r = instance_check_size(place->device[i], request->frame_buffer, failure);
+        if (r == 0)
+                r = promise_check_room(place, request->frame_buffer, NULL, failure);
+        for (size_t i = 0; r == 0 && i < place_count(place); i++)
+                r = check_settings(request, place->device[i], failure);
+        return r;
+}
+
+static int check_device(const struct instance_request *request, struct device *device,
+                        struct failure *failure)
+{
+        const struct place place = { { device } };
+
+        return check_place(request, &place, failure);
+}
+
+static int check_named(const struct instance_request *request, struct failure *failure)
+{
+        struct place place = place_nowhere;
+
+        for (size_t i = 0; i < request->n_devices; i++)
+                place.device[i] = request->device[i];
+        return place_is_nowhere(&place) ? 0 : check_place(request, &place, failure);
 }
 
 static int check_request(struct manager *manager, const struct instance_request *request,
@@ -152,8 +166,6 @@ static int check_request(struct manager *manager, const struct instance_request 
 {
         int r = request->name ? check_free_name(manager, request->name, failure) : 0;
 
-        if (r == 0)
-                r = check_several(request, failure);
         if (r == 0 && request->pool_group)
                 r = pool_group_check(request->pool_group, failure);
         if (r == 0)
@@ -162,10 +174,7 @@ static int check_request(struct manager *manager, const struct instance_request 
         if (r == 0 && request->space)
                 r = policy_check_containers(manager, request->frame_buffer, request->share,
                                             failure);
-        for (size_t i = 0; r == 0 && i < request->n_devices; i++)
-                if (request->device[i])
-                        r = check_device(request, request->device[i], failure);
-        return r;
+        return r < 0 ? r : check_named(request, failure);
 }
 
 static int refuse_number(const struct manager *manager, const struct instance_request *request,
@@ -178,31 +187,50 @@ static int refuse_number(const struct manager *manager, const struct instance_re
                                    "there are %zu devices, not %zu", manager->n_devices,
                                    request->n_devices);
         return failure_set(failure, -ENOSPC, "NoRoom",
-                           strcmp(why->name, "Unsupported") == 0
-                                   ? "ask for fewer: that device takes vGPUs of one device only"
+                           why->name && strcmp(why->name, "Unsupported") == 0
+                                   ? "ask for fewer, or name the devices (--device)"
                                    : "ask for less or for fewer, or suspend or remove a vGPU",
                            "%zu of %zu devices can take a part of %s, and %zu are needed: %s", n,
                            manager->n_devices, size_format(wanted, request->frame_buffer),
                            request->n_devices, why->message);
 }
 
-/* Of several devices that nobody has named; one that cannot take it is none of them. */
-static int place(struct manager *manager, struct instance_request *request, struct failure *failure)
+/* Among those that are overcommitted, or those that are not. Returns how many could take a part. */
+static size_t place_among(struct manager *manager, struct instance_request *request,
+                          bool is_overcommitted, struct failure *why)
 {
         struct placement_candidate candidates[STATE_DEVICES_MAX];
-        struct failure why = { 0 };
         size_t n = 0;
 
         for (size_t i = 0; i < manager->n_devices; i++) {
                 struct device *device = &manager->device[i];
 
-                if (check_device(request, device, &why) == 0)
+                if (promise_is_overcommitted(device) == is_overcommitted &&
+                    check_device(request, device, why) == 0)
                         candidates[n++] =
                                 (struct placement_candidate){ device, promise_get_left(device) };
         }
-        if (placement_choose(request->device, request->n_devices, candidates, n))
+        (void)placement_choose(request->device, request->n_devices, candidates, n);
+        return n;
+}
+
+/* Of several devices that nobody has named; one that cannot take it is none of them. */
+static int place(struct manager *manager, struct instance_request *request, struct failure *failure)
+{
+        struct failure why = { 0 };
+        size_t n = place_among(manager, request, false, &why), n_overcommitted;
+
+        if (request->device[0])
                 return 0;
-        return refuse_number(manager, request, n, &why, failure);
+        n_overcommitted = place_among(manager, request, true, &why);
+        if (request->device[0])
+                return 0;
+        if (!why.name && n > 0 && n_overcommitted > 0)
+                (void)failure_set(&why, -EOPNOTSUPP, "Unsupported", "",
+                                  "some devices are overcommitted and others are not, and a vGPU "
+                                  "takes turns on all of its devices, or on none");
+        return refuse_number(manager, request, n > n_overcommitted ? n : n_overcommitted, &why,
+                             failure);
 }
 
 static int find_place(struct manager *manager, struct instance_request *request,
@@ -256,7 +284,8 @@ static int make_stored(struct manager *manager, const struct instance_request *r
 static int set_settings(struct instance *instance, const void *userdata, struct failure *failure)
 {
         const struct instance_request *request = userdata;
-        int r = backing_hold(instance, instance_home(instance), instance->frame_buffer, failure);
+        const struct place place = instance_place(instance);
+        int r = backing_hold(instance, &place, instance->frame_buffer, failure);
 
         if (r == 0 && request->share)
                 r = settings_set_share(instance, request->share, failure);

@@ -27,16 +27,31 @@
 #include "manager/setting/settings.h"
 
 /* What is off its device needs no room there: it is looked for when the vGPU comes back. */
+static bool needs_room(const struct instance *instance, const struct device *device)
+{
+        return !instance_is_off(instance) || promise_is_overcommitted(device);
+}
+
 static int check_device(const struct instance *instance, const struct device *device,
                         uint64_t frame_buffer, struct failure *failure)
 {
         int r = instance_check_size(device, frame_buffer, failure);
 
-        if (r < 0 || (instance_is_off(instance) && !promise_is_overcommitted(device)))
-                return r;
-        if (frame_buffer > instance->frame_buffer)
-                r = promise_check_room(device, frame_buffer, instance, failure);
-        return r == 0 ? settings_check_size(device, frame_buffer, instance, failure) : r;
+        return r < 0 || !needs_room(instance, device)
+                       ? r
+                       : settings_check_size(device, frame_buffer, instance, failure);
+}
+
+static int check_room(const struct instance *instance, uint64_t frame_buffer,
+                      struct failure *failure)
+{
+        struct place place = place_nowhere;
+        size_t n = 0;
+
+        for (size_t i = 0; i < instance->n_parts; i++)
+                if (needs_room(instance, instance->part[i].device))
+                        place.device[n++] = instance->part[i].device;
+        return n > 0 ? promise_check_room(&place, frame_buffer, instance, failure) : 0;
 }
 
 static int check(const struct instance *instance, uint64_t frame_buffer, struct failure *failure)
@@ -47,6 +62,8 @@ static int check(const struct instance *instance, uint64_t frame_buffer, struct 
                 r = policy_check_growth(instance, frame_buffer - instance->frame_buffer, failure);
         for (size_t i = 0; r == 0 && i < instance->n_parts; i++)
                 r = check_device(instance, instance->part[i].device, frame_buffer, failure);
+        if (r == 0 && frame_buffer > instance->frame_buffer)
+                r = check_room(instance, frame_buffer, failure);
         return r;
 }
 
@@ -118,6 +135,7 @@ static int store_size(const struct instance *instance, uint64_t frame_buffer)
 int instance_resize(struct instance *instance, uint64_t frame_buffer, struct failure *failure)
 {
         struct observers *observers = &instance->manager->observers;
+        const struct place place = instance_place(instance);
         int r = check(instance, frame_buffer, failure);
 
         if (r == 0 && frame_buffer < instance->frame_buffer)
@@ -125,7 +143,7 @@ int instance_resize(struct instance *instance, uint64_t frame_buffer, struct fai
         if (r < 0)
                 return r;
         if (frame_buffer > instance->frame_buffer)
-                r = backing_hold(instance, instance_home(instance), frame_buffer, failure);
+                r = backing_hold(instance, &place, frame_buffer, failure);
         if (r < 0)
                 return r;
         r = store_size(instance, frame_buffer);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -12,6 +13,7 @@
 #include "manager/model/device.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/place-text.h"
 #include "manager/model/pool-group.h"
 #include "manager/model/promise.h"
 #include "manager/model/reserve.h"
@@ -31,7 +33,11 @@ static bool is_needed_on(const struct device *device)
 
 bool backing_is_needed(const struct instance *instance)
 {
-        return is_needed_on(instance_home(instance));
+        bool is = false;
+
+        for (size_t i = 0; i < instance->n_parts; i++)
+                is |= is_needed_on(instance->part[i].device);
+        return is;
 }
 
 static uint64_t get_owned(const struct instance *instance)
@@ -46,14 +52,14 @@ static uint64_t get_owned(const struct instance *instance)
 struct place_of {
         const struct instance *of; /* NULL: a new one */
         struct instance *instance; /* the same, if something is to be held */
-        uint64_t frame_buffer, bytes;
+        uint64_t quota, bytes;     /* of all of its parts */
         bool is_backed, was_backed;
 };
 
-/* One vGPU is or will be on a device with a quota that it has not yet. */
+/* One vGPU is or will be somewhere with a quota that it has not yet. */
 struct wish {
-        const struct device *device; /* NULL: there is no such */
-        uint64_t bytes;
+        const struct place *place;     /* nowhere: there is no such */
+        uint64_t bytes;                /* on each device */
         const struct instance *except; /* that is it */
         struct instance
                 *instance; /* the same, if something is to be held for it; NULL: only asked */
@@ -81,22 +87,32 @@ static bool is_of(const struct instance *instance, const struct device *device)
 
 static bool is_wished_on(const struct wish *wish, const struct device *device)
 {
-        uint64_t bytes = wish->device == device ? wish->bytes : 0;
+        uint64_t bytes = place_has(wish->place, device) ? wish->bytes : 0;
 
         return promise_is_overcommitted(device) &&
                promise_get_sum(device, wish->except) + bytes > device->memory_total;
 }
 
+/* Is what it wishes for too much for one of its devices? */
+static bool is_wished(const struct wish *wish)
+{
+        bool is = false;
+
+        for (size_t i = 0; i < place_count(wish->place); i++)
+                is |= is_wished_on(wish, wish->place->device[i]);
+        return is;
+}
+
 static void add_place(struct plan *plan, const struct instance *of, struct instance *instance,
-                      uint64_t frame_buffer)
+                      uint64_t quota)
 {
         struct place_of *place = &plan->places[plan->n++];
 
         *place = (struct place_of){ .of = of,
                                     .instance = instance,
-                                    .frame_buffer = frame_buffer,
-                                    .bytes = round_up(frame_buffer, plan->info.slab_size) };
-        place->is_backed = place->was_backed = of && reserve_has(of, frame_buffer);
+                                    .quota = quota,
+                                    .bytes = round_up(quota, plan->info.slab_size) };
+        place->is_backed = place->was_backed = of && reserve_has(of, quota);
         if (place->is_backed && place->bytes > plan->window)
                 plan->window = place->bytes;
         if (!place->is_backed)
@@ -117,12 +133,13 @@ static void add_all(struct plan *plan, const struct wish *wish)
                         has_place |= is_of(instance, &manager->device[i]) &&
                                      is_wished_on(wish, &manager->device[i]);
                 if (has_place)
-                        add_place(plan, instance, instance, instance->frame_buffer);
+                        add_place(plan, instance, instance, instance_get_quota(instance));
                 else
                         plan->others += get_owned(instance);
         }
-        if (wish->device && is_wished_on(wish, wish->device))
-                add_place(plan, wish->except, wish->instance, wish->bytes);
+        if (is_wished(wish))
+                add_place(plan, wish->except, wish->instance,
+                          wish->bytes * place_count(wish->place));
 }
 
 static int plan_init(struct plan *plan, const struct manager *manager, const struct wish *wish)
@@ -174,7 +191,7 @@ static struct place_of *choose(struct plan *plan)
 static void move_to_disk(struct plan *plan, struct place_of *place)
 {
         const struct reserve *reserve = place->of ? place->of->reserve : NULL;
-        uint64_t size = reserve_get_size(place->frame_buffer), has = reserve ? reserve->size : 0;
+        uint64_t size = reserve_get_size(place->quota), has = reserve ? reserve->size : 0;
 
         place->is_backed = true;
         plan->pool -= place->bytes;
@@ -200,26 +217,47 @@ static bool plan_make(struct plan *plan)
         return is_enough(plan) && plan->disk <= plan->free;
 }
 
-static bool is_possible(const struct device *device, uint64_t bytes, const struct instance *except)
+static bool is_possible(const struct manager *manager, const struct place *place, uint64_t bytes,
+                        const struct instance *except)
 {
-        const struct wish wish = { device, bytes, except, NULL };
+        const struct wish wish = { place, bytes, except, NULL };
         CLEANUP(plan_deinit) struct plan plan = { 0 };
 
-        if (!is_wished_on(&wish, device))
+        if (!is_wished(&wish))
                 return true;
-        return plan_init(&plan, device->manager, &wish) == 0 && plan_make(&plan);
+        return plan_init(&plan, manager, &wish) == 0 && plan_make(&plan);
+}
+
+static uint64_t smaller(uint64_t one, uint64_t other)
+{
+        return one < other ? one : other;
+}
+
+static uint64_t larger(uint64_t one, uint64_t other)
+{
+        return one > other ? one : other;
+}
+
+/* Of the smallest of its devices. */
+static uint64_t get_size(const struct place *place)
+{
+        uint64_t size = UINT64_MAX;
+
+        for (size_t i = 0; i < place_count(place); i++)
+                size = smaller(size, place->device[i]->memory_total);
+        return size;
 }
 
 /* In whole slabs, as far as one vGPU can be: up to the device's own size. */
-static uint64_t search_left(const struct device *device, const struct instance *except,
-                            uint64_t slab_size)
+static uint64_t search_left(const struct manager *manager, const struct place *place,
+                            const struct instance *except, uint64_t slab_size)
 {
-        uint64_t low = 0, high = device->memory_total / slab_size + 1;
+        uint64_t low = 0, high = get_size(place) / slab_size + 1;
 
         while (high - low > 1) {
                 uint64_t middle = low + (high - low) / 2;
 
-                if (is_possible(device, middle * slab_size, except))
+                if (is_possible(manager, place, middle * slab_size, except))
                         low = middle;
                 else
                         high = middle;
@@ -228,81 +266,119 @@ static uint64_t search_left(const struct device *device, const struct instance *
 }
 
 /* What the pool alone has, which may be for several. */
-static uint64_t get_left_of_pool(const struct device *device, const struct instance *except)
+static uint64_t get_left_of_pool(const struct manager *manager, const struct place *place,
+                                 const struct instance *except)
 {
-        const struct wish wish = { device, device->memory_total + 1, except, NULL };
+        const struct wish wish = { place, get_size(place) + 1, except, NULL };
         CLEANUP(plan_deinit) struct plan plan = { 0 };
         uint64_t taken;
 
-        if (plan_init(&plan, device->manager, &wish) < 0)
+        if (!is_wished(&wish) || plan_init(&plan, manager, &wish) < 0)
                 return 0;
         taken = plan.others + plan.pool + plan.window - plan.places[plan.n - 1].bytes;
-        return taken < plan.info.limit
-                       ? (plan.info.limit - taken) / plan.info.slab_size * plan.info.slab_size
-                       : 0;
+        return taken < plan.info.limit ? (plan.info.limit - taken) / plan.info.slab_size *
+                                                 plan.info.slab_size / place_count(place)
+                                       : 0;
 }
 
-static uint64_t larger(uint64_t one, uint64_t other)
+/* What all of its devices have themselves. */
+static uint64_t get_left_there(const struct place *place, const struct instance *except)
 {
-        return one > other ? one : other;
+        uint64_t left = UINT64_MAX;
+
+        for (size_t i = 0; i < place_count(place); i++) {
+                uint64_t promised = promise_get_sum(place->device[i], except);
+                uint64_t total = place->device[i]->memory_total;
+
+                left = smaller(left, promised < total ? total - promised : 0);
+        }
+        return left;
+}
+
+/* On each of its devices. */
+static uint64_t get_left(const struct manager *manager, const struct place *place,
+                         const struct instance *except)
+{
+        uint64_t left =
+                larger(get_left_there(place, except), get_left_of_pool(manager, place, except));
+        struct pool_info info;
+
+        pool_get_info(manager->pool, &info);
+        if (reserve_get_free(manager) > 0)
+                left = larger(left, search_left(manager, place, except, info.slab_size));
+        return left;
 }
 
 uint64_t backing_get_left(const struct device *device, const struct instance *except)
 {
-        uint64_t promised = promise_get_sum(device, except), left;
-        struct pool_info info;
+        const struct place place = { { &device->manager->device[device->index] } };
 
-        left = promised < device->memory_total ? device->memory_total - promised : 0;
-        left = larger(left, get_left_of_pool(device, except));
-        pool_get_info(device->manager->pool, &info);
-        if (reserve_get_free(device->manager) > 0)
-                left = larger(left, search_left(device, except, info.slab_size));
-        return left;
+        return get_left(device->manager, &place, except);
 }
 
-static int refuse(const struct device *device, uint64_t bytes, uint64_t left,
-                  struct failure *failure)
+/* "device 0 is", or "devices 0,1 are" */
+static const char *name_place(const struct place *place, char text[PLACE_TEXT_MAX + 16])
 {
-        const struct manager *manager = device->manager;
+        bool has_one = place_count(place) == 1;
+        char devices[PLACE_TEXT_MAX];
+
+        snprintf(text, PLACE_TEXT_MAX + 16, has_one ? "device %s is" : "devices %s are",
+                 place_describe(place, devices));
+        return text;
+}
+
+static int refuse(const struct manager *manager, const struct place *place, uint64_t bytes,
+                  const struct instance *except, struct failure *failure)
+{
         const char *directory = manager->options->spill_directory;
         char left_text[SIZE_TEXT_MAX], wanted[SIZE_TEXT_MAX], disk[SIZE_TEXT_MAX];
+        char where[PLACE_TEXT_MAX + 16];
         bool has_failed = manager->spill_failure[0] != '\0';
+        bool has_one = place_count(place) == 1;
+        const char *it_has = has_one ? "it has" : "each has";
 
-        size_format(left_text, left);
+        name_place(place, where);
+        size_format(left_text, get_left(manager, place, except));
         size_format(wanted, bytes);
         size_format(disk, reserve_get_free(manager));
         if (!directory[0])
                 return failure_set(failure, -ENOSPC, "NoRoom",
                                    "ask for less, remove a vGPU there, or start vgpud with a "
                                    "larger --pool-limit or with --spill",
-                                   "device %u is overcommitted as far as the pool has room for all "
-                                   "of its vGPUs at once: it has %s left to promise, not %s",
-                                   device->index, left_text, wanted);
+                                   "%s overcommitted as far as the pool has room for all of %s "
+                                   "vGPUs at once: %s %s left to promise, not %s",
+                                   where, has_one ? "its" : "their", it_has, left_text, wanted);
         return failure_set(
                 failure, -ENOSPC, "NoRoom",
                 "ask for less, remove a vGPU there, make room on that disk, or start vgpud with "
                 "a larger --pool-limit or --spill-limit",
-                "device %u is overcommitted as far as pool and disk have room for all of its "
-                "vGPUs at once: it has %s left to promise, not %s; %.200s %s%s%s",
-                device->index, left_text, wanted, directory,
+                "%s overcommitted as far as pool and disk have room for all of %s vGPUs at once: "
+                "%s %s left to promise, not %s; %.200s %s%s%s",
+                where, has_one ? "its" : "their", it_has, left_text, wanted, directory,
                 has_failed ? "is not counted, as it failed: " : "has room for ",
                 has_failed ? manager->spill_failure : disk, has_failed ? "" : " more");
 }
 
 /* Who is there already has a place, or had none even then. */
-static bool has_been_promised(const struct device *device, uint64_t bytes,
+static bool has_been_promised(const struct place *place, uint64_t bytes,
                               const struct instance *instance)
 {
-        return instance && instance_is_on(instance, device) && bytes <= instance->frame_buffer &&
-               !list_is_empty(&instance->link);
+        if (!instance || bytes > instance->frame_buffer || list_is_empty(&instance->link))
+                return false;
+        for (size_t i = 0; i < place_count(place); i++)
+                if (!instance_is_on(instance, place->device[i]))
+                        return false;
+        return true;
 }
 
-int backing_check(const struct device *device, uint64_t bytes, const struct instance *except,
+int backing_check(const struct place *place, uint64_t bytes, const struct instance *except,
                   struct failure *failure)
 {
-        if (has_been_promised(device, bytes, except) || is_possible(device, bytes, except))
+        const struct manager *manager = place->device[0]->manager;
+
+        if (has_been_promised(place, bytes, except) || is_possible(manager, place, bytes, except))
                 return 0;
-        return refuse(device, bytes, backing_get_left(device, except), failure);
+        return refuse(manager, place, bytes, except, failure);
 }
 
 /* Holding. */
@@ -338,7 +414,7 @@ static int carry_out(const struct plan *plan, struct failure *failure)
 
                 if (!place->is_backed || place->was_backed)
                         continue;
-                r = reserve_hold(place->instance, place->frame_buffer, failure);
+                r = reserve_hold(place->instance, place->quota, failure);
                 if (r == 0)
                         log_event_of(place->instance->owner, LOG_LEVEL_INFO,
                                      "room on disk is held for a vGPU", "vgpu=%s bytes=%" PRIu64,
@@ -361,24 +437,24 @@ static int hold(struct manager *manager, const struct wish *wish, struct failure
         return carry_out(&plan, failure);
 }
 
-int backing_hold(struct instance *instance, const struct device *device, uint64_t frame_buffer,
+int backing_hold(struct instance *instance, const struct place *place, uint64_t frame_buffer,
                  struct failure *failure)
 {
-        const struct wish wish = { device, frame_buffer, instance, instance };
+        const struct wish wish = { place, frame_buffer, instance, instance };
         int r;
 
         tidy(instance->manager, instance);
-        if (!is_wished_on(&wish, device) || has_been_promised(device, frame_buffer, instance))
+        if (!is_wished(&wish) || has_been_promised(place, frame_buffer, instance))
                 return 0;
         r = hold(instance->manager, &wish, failure);
         return r == -ENOSPC && !failure->name
-                       ? refuse(device, frame_buffer, backing_get_left(device, instance), failure)
+                       ? refuse(instance->manager, place, frame_buffer, instance, failure)
                        : r;
 }
 
 int backing_hold_all(struct manager *manager, struct failure *failure)
 {
-        const struct wish nothing = { NULL, 0, NULL, NULL };
+        const struct wish nothing = { &place_nowhere, 0, NULL, NULL };
         int r;
 
         tidy(manager, NULL);
@@ -405,7 +481,7 @@ uint64_t backing_get_held(const struct manager *manager, const struct instance *
                 return 0; /* it is held for itself */
         pool_get_info(manager->pool, &info);
         list_for_each(instance, &manager->instances, link) {
-                uint64_t need = round_up(instance->frame_buffer, info.slab_size), own;
+                uint64_t need = round_up(instance_get_quota(instance), info.slab_size), own;
 
                 if (!backing_is_needed(instance))
                         continue;
@@ -433,7 +509,7 @@ uint64_t backing_get_surplus(const struct manager *manager)
                 if (!backing_is_needed(instance) || !reserve_is_backed(instance))
                         continue;
                 sum += get_owned(instance);
-                window = larger(window, round_up(instance->frame_buffer, info.slab_size));
+                window = larger(window, round_up(instance_get_quota(instance), info.slab_size));
         }
         return sum > window ? sum - window : 0;
 }

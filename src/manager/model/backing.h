@@ -5,7 +5,7 @@
 /*
  * Where the vGPUs of overcommitted devices can go, all at once.
  *
- * Each of them has a place of its own: in the pool, as much of it as its quota, or on the disk of the spill
+ * Each of them has a place of its own: in the pool, as much of it as its quota on all of its devices together, or on the disk of the spill
  * (reserve.h). Those with a place on the disk get there through the pool. So of the pool there is also a window,
  * as large as the largest of them: whoever has to leave finds it free, or what is in it goes to its place on the disk.
  *
@@ -22,19 +22,20 @@
 struct device;
 struct instance;
 struct manager;
+struct place;
 
 /* backing_get_left() - how large may one vGPU more be on @device, which is overcommitted, without @except? */
 uint64_t backing_get_left(const struct device *device, const struct instance *except);
 
-/* backing_check() - may one of @bytes? NoRoom. */
-int backing_check(const struct device *device, uint64_t bytes, const struct instance *except,
+/* backing_check() - may one have @bytes on each device of @place? NoRoom. */
+int backing_check(const struct place *place, uint64_t bytes, const struct instance *except,
                   struct failure *failure);
 
 /*
- * backing_hold() - hold what @instance needs to be on @device with a quota of @frame_buffer
- * It need not be there yet, and @device need not be overcommitted. Errors: NoRoom, and what was held before still is.
+ * backing_hold() - hold what @instance needs to be at @place with a quota of @frame_buffer on each device
+ * It need not be there yet, and no device need be overcommitted. Errors: NoRoom, and what was held before still is.
  */
-int backing_hold(struct instance *instance, const struct device *device, uint64_t frame_buffer,
+int backing_hold(struct instance *instance, const struct place *place, uint64_t frame_buffer,
                  struct failure *failure);
 
 /* backing_hold_all() - after loading: for those that are there. Errors: NoRoom: more is promised than can be held. */

@@ -159,16 +159,6 @@ int instance_check_no_image(const struct instance *instance, struct failure *fai
                            "an image of vGPU %s is being written or read", instance->name);
 }
 
-int instance_check_one_device(const struct instance *instance, const char *what,
-                              struct failure *failure)
-{
-        if (instance->n_parts == 1)
-                return 0;
-        return failure_set(failure, -EOPNOTSUPP, "NotMovable", "create a vGPU of one device for it",
-                           "vGPU %s has %zu devices, and only a vGPU of one device can %s",
-                           instance->name, instance->n_parts, what);
-}
-
 int instance_check_idle(const struct instance *instance, struct failure *failure)
 {
         if (instance->operation && instance_is_usable(instance))

@@ -122,12 +122,14 @@ bool instance_has_id(const struct instance *instance, uint32_t id);
 /* instance_place() - where its parts are. */
 struct place instance_place(const struct instance *instance);
 
+/* instance_get_quota() - of all of its parts together. */
+static inline uint64_t instance_get_quota(const struct instance *instance)
+{
+        return instance->frame_buffer * instance->n_parts;
+}
+
 struct instance_part *instance_find_part(struct instance *instance, const struct device *device);
 bool instance_is_on(const struct instance *instance, const struct device *device);
-
-/* instance_check_one_device() - who has more cannot be @what ("saved"). NotMovable. */
-int instance_check_one_device(const struct instance *instance, const char *what,
-                              struct failure *failure);
 
 /* instance_check_idle() - does nothing go on with it? Errors: -EBUSY. */
 int instance_check_idle(const struct instance *instance, struct failure *failure);

@@ -182,8 +182,7 @@ static bool are_worth_it(const struct guest *guest, const struct pool_place *pla
 
         for (size_t i = 0; i < n; i++)
                 n_equal += places[i].slab != 0;
-        return n_equal >= n / WORTH_PART ||
-               !promise_is_overcommitted(instance_home(guest->instance));
+        return n_equal >= n / WORTH_PART || !promise_is_any_overcommitted(guest->instance);
 }
 
 bool keep_once(struct guest *guest, bool must_verify, kept_once_fn then)

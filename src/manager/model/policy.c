@@ -170,7 +170,7 @@ bool policy_is_for_anybody(const struct instance *instance)
 
 void policy_name_owner(const struct instance *instance, char ret_name[POOL_OWNER_MAX])
 {
-        if (promise_is_overcommitted(instance_home(instance)) || policy_is_for_anybody(instance))
+        if (promise_is_any_overcommitted(instance) || policy_is_for_anybody(instance))
                 snprintf(ret_name, POOL_OWNER_MAX, "%s", instance->uuid);
         else
                 pool_group_name(instance, ret_name);
@@ -274,7 +274,7 @@ uint64_t policy_get_available(const struct instance *instance, const char *owner
 /* It was, when the vGPU was created there. */
 static bool is_promised(const struct instance *instance, uint64_t bytes)
 {
-        return promise_is_overcommitted(instance_home(instance)) && bytes <= instance->frame_buffer;
+        return promise_is_any_overcommitted(instance) && bytes <= instance_get_quota(instance);
 }
 
 int policy_check_user(const struct instance *instance, const char *owner, uint64_t bytes,

@@ -10,12 +10,16 @@
 
 struct device;
 struct instance;
+struct place;
 
 /* promise_get_left() - what it may promise more. */
 uint64_t promise_get_left(const struct device *device);
 
-/* promise_check_room() - can it promise @bytes more, without what @except has? NoRoom. */
-int promise_check_room(const struct device *device, uint64_t bytes, const struct instance *except,
+/*
+ * promise_check_room() - can each device of @place promise @bytes more, and all of them what that is together,
+ * without what @except has? NoRoom.
+ */
+int promise_check_room(const struct place *place, uint64_t bytes, const struct instance *except,
                        struct failure *failure);
 
 #endif

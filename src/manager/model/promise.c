@@ -16,6 +16,15 @@ bool promise_is_overcommitted(const struct device *device)
         return device->manager->options->overcommit >> device->index & 1;
 }
 
+bool promise_is_any_overcommitted(const struct instance *instance)
+{
+        bool is = false;
+
+        for (size_t i = 0; i < instance->n_parts; i++)
+                is |= promise_is_overcommitted(instance->part[i].device);
+        return is;
+}
+
 bool promise_is_left_out(const struct device *device)
 {
         return device->manager->options->leave_out >> device->index & 1;
@@ -92,12 +101,21 @@ uint64_t promise_get_sum(const struct device *device, const struct instance *exc
         return sum;
 }
 
-int promise_check_several(const struct device *device, struct failure *failure)
+int promise_check_place(const struct place *place, struct failure *failure)
 {
-        if (!promise_is_overcommitted(device))
-                return 0;
-        return failure_set(failure, -EOPNOTSUPP, "Unsupported", "choose other devices",
-                           "device %u is overcommitted: its vGPUs make room for each other, and "
-                           "one of several devices cannot",
-                           device->index);
+        const struct device *first = place->device[0];
+
+        for (size_t i = 1; i < place_count(place); i++) {
+                const struct device *other = place->device[i];
+                bool is = promise_is_overcommitted(other);
+
+                if (is != promise_is_overcommitted(first))
+                        return failure_set(failure, -EOPNOTSUPP, "Unsupported",
+                                           "choose devices that are all overcommitted, or none",
+                                           "device %u is overcommitted and device %u is not: a "
+                                           "vGPU takes turns on all of its devices, or on none",
+                                           is ? other->index : first->index,
+                                           is ? first->index : other->index);
+        }
+        return 0;
 }

@@ -17,8 +17,12 @@
 
 struct device;
 struct instance;
+struct place;
 
 bool promise_is_overcommitted(const struct device *device);
+
+/* promise_is_any_overcommitted() - is any of the devices of @instance? */
+bool promise_is_any_overcommitted(const struct instance *instance);
 
 /* promise_is_left_out() - does it promise nothing? See vgpud --leave-out. */
 bool promise_is_left_out(const struct device *device);
@@ -32,7 +36,10 @@ uint64_t promise_get_sum(const struct device *device, const struct instance *exc
 /* promise_get_swapped() - what the vGPUs of @device that are off it have in the pool. */
 uint64_t promise_get_swapped(const struct device *device);
 
-/* promise_check_several() - can a vGPU of several devices have a part of it? Unsupported: it is overcommitted. */
-int promise_check_several(const struct device *device, struct failure *failure);
+/*
+ * promise_check_place() - can a vGPU be there? Unsupported: it would have turns on some of the devices, and keep its
+ * place on the others.
+ */
+int promise_check_place(const struct place *place, struct failure *failure);
 
 #endif

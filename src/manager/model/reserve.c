@@ -28,21 +28,21 @@ static void make_label(char label[KEEPER_LABEL_MAX], const struct instance *inst
         snprintf(label, KEEPER_LABEL_MAX, RECOVERY_RESERVE "%s", instance->uuid);
 }
 
-uint64_t reserve_get_size(uint64_t frame_buffer)
+uint64_t reserve_get_size(uint64_t quota)
 {
-        return SPILL_FILE_BEGIN_MIN + spill_file_get_room(frame_buffer) +
-               frame_buffer / EXTRA_PART / SPILL_FILE_BEGIN_MIN * SPILL_FILE_BEGIN_MIN + EXTRA;
+        return SPILL_FILE_BEGIN_MIN + spill_file_get_room(quota) +
+               quota / EXTRA_PART / SPILL_FILE_BEGIN_MIN * SPILL_FILE_BEGIN_MIN + EXTRA;
 }
 
-bool reserve_has(const struct instance *instance, uint64_t frame_buffer)
+bool reserve_has(const struct instance *instance, uint64_t quota)
 {
         return instance->reserve && instance->manager->options->spill_directory[0] &&
-               instance->reserve->size >= reserve_get_size(frame_buffer);
+               instance->reserve->size >= reserve_get_size(quota);
 }
 
 bool reserve_is_backed(const struct instance *instance)
 {
-        return reserve_has(instance, instance->frame_buffer);
+        return reserve_has(instance, instance_get_quota(instance));
 }
 
 /* Holding. */
@@ -68,13 +68,13 @@ static int put(struct instance *instance, int fd, uint64_t size)
         return r < 0 ? r : set(instance, fd, size);
 }
 
-int reserve_hold(struct instance *instance, uint64_t frame_buffer, struct failure *failure)
+int reserve_hold(struct instance *instance, uint64_t quota, struct failure *failure)
 {
         struct manager *manager = instance->manager;
-        uint64_t size = reserve_get_size(frame_buffer);
+        uint64_t size = reserve_get_size(quota);
         int fd = instance->reserve ? instance->reserve->fd : -1, r;
 
-        if (reserve_has(instance, frame_buffer))
+        if (reserve_has(instance, quota))
                 return 0;
         r = spill_reserve(manager->spill, manager->options->spill_directory, &fd, size, failure);
         if (r < 0)

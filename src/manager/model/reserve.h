@@ -3,7 +3,7 @@
 #define MANAGER_RESERVE_H
 
 /*
- * Room on the disk of the spill that is held for one vGPU: as much as its quota.
+ * Room on the disk of the spill that is held for one vGPU: as much as its quota, on all of its devices together.
  *
  * Then its memory can leave the pool at any time, whatever else fills the disk. It is a file without a name
  * (spill/spill-reserve.h), of which each of its processes gets a part. The keeper has it, so a new manager finds
@@ -24,17 +24,17 @@ struct reserve {
         uint64_t size;
 };
 
-/* reserve_get_size() - what a vGPU of @frame_buffer bytes takes of the disk. */
-uint64_t reserve_get_size(uint64_t frame_buffer);
+/* reserve_get_size() - what a quota of @quota bytes takes of the disk. */
+uint64_t reserve_get_size(uint64_t quota);
 
-/* reserve_has() - is room held for @bytes of @instance's, and may it be used? */
-bool reserve_has(const struct instance *instance, uint64_t frame_buffer);
+/* reserve_has() - is room held for @quota bytes of @instance's, and may it be used? */
+bool reserve_has(const struct instance *instance, uint64_t quota);
 
 /* reserve_is_backed() - for all of its quota? */
 bool reserve_is_backed(const struct instance *instance);
 
-/* reserve_hold() - for a quota of @frame_buffer. Errors: NoRoom, and nothing has changed. */
-int reserve_hold(struct instance *instance, uint64_t frame_buffer, struct failure *failure);
+/* reserve_hold() - for a quota of @quota. Errors: NoRoom, and nothing has changed. */
+int reserve_hold(struct instance *instance, uint64_t quota, struct failure *failure);
 
 /* reserve_drop() - give it back; not while memory is in it. */
 void reserve_drop(struct instance *instance);

@@ -166,6 +166,7 @@ static void test_promises_are_of_those_on_the_device(void **state)
         struct manager *manager = make_manager();
         struct instance one = add(manager, 0, 4 * GIB), two = add(manager, 0, 5 * GIB);
         struct device *device = &manager->device[0];
+        const struct place place = { { device } };
         struct failure failure = { 0 };
         (void)state;
 
@@ -174,8 +175,8 @@ static void test_promises_are_of_those_on_the_device(void **state)
         assert_int_equal(promise_get_sum(device, NULL), 9 * GIB);
         assert_int_equal(promise_get_sum(device, &two), 4 * GIB);
         assert_int_equal(promise_get_sum(&manager->device[1], NULL), 0);
-        assert_int_equal(promise_check_room(device, GIB, NULL, &failure), 0);
-        assert_int_equal(promise_check_room(device, GIB + 1, NULL, &failure), -ENOSPC);
+        assert_int_equal(promise_check_room(&place, GIB, NULL, &failure), 0);
+        assert_int_equal(promise_check_room(&place, GIB + 1, NULL, &failure), -ENOSPC);
         assert_non_null(strstr(failure.message, "1 GiB left"));
         two.state = STATE_SUSPENDED;
         assert_int_equal(promise_get_sum(device, NULL), 4 * GIB);
@@ -202,7 +203,8 @@ static void test_an_overcommitted_device_promises_what_the_pool_can_hold(void **
         static const struct pool_options pool = { .limit = 24 * GIB, .slab_size = GIB };
         struct manager *manager = make_manager();
         struct instance one = add(manager, 0, 9 * GIB), two = add(manager, 0, 8 * GIB);
-        const struct device *device = &manager->device[0];
+        struct device *device = &manager->device[0];
+        const struct place place = { { device } };
         struct failure failure = { 0 };
         (void)state;
 
@@ -218,10 +220,10 @@ static void test_an_overcommitted_device_promises_what_the_pool_can_hold(void **
         assert_true(backing_is_needed(&one));
         two.state = STATE_SUSPENDED;
         assert_int_equal(promise_get_sum(device, NULL), 17 * GIB);
-        assert_int_equal(promise_check_room(device, 7 * GIB, NULL, &failure), 0);
-        assert_int_equal(promise_check_room(device, 7 * GIB + 1, NULL, &failure), -ENOSPC);
+        assert_int_equal(promise_check_room(&place, 7 * GIB, NULL, &failure), 0);
+        assert_int_equal(promise_check_room(&place, 7 * GIB + 1, NULL, &failure), -ENOSPC);
         assert_non_null(strstr(failure.message, "7 GiB left"));
-        assert_int_equal(promise_check_room(device, 15 * GIB, &two, &failure), 0);
+        assert_int_equal(promise_check_room(&place, 15 * GIB, &two, &failure), 0);
         assert_int_equal(promise_get_left(&manager->device[1]), 10 * GIB);
         /* A second one needs as much of the same pool. */
         settings.overcommit = 3;
@@ -230,6 +232,39 @@ static void test_an_overcommitted_device_promises_what_the_pool_can_hold(void **
         assert_int_equal(backing_get_held(manager, NULL), 0);
         settings.overcommit = 0;
         assert_int_equal(promise_get_left(&manager->device[1]), GIB);
+        pool_free(manager->pool);
+        free_manager(manager);
+}
+
+/* Of one on two devices the pool has to hold both parts, wherever the quotas are too much. */
+static void test_the_pool_can_hold_all_parts(void **state)
+{
+        static const struct pool_options pool = { .limit = 24 * GIB, .slab_size = GIB };
+        struct manager *manager = make_manager();
+        struct instance job = add(manager, 0, 8 * GIB), one = add(manager, 1, 6 * GIB);
+        const struct place both = { { &manager->device[0], &manager->device[1] } };
+        const struct place mixed = { { &manager->device[0], &manager->device[2] } };
+        struct failure failure = { 0 };
+        (void)state;
+
+        settings.overcommit = 3;
+        assert_int_equal(pool_new(&manager->pool, &pool), 0);
+        job.n_parts = 2;
+        job.part[1].device = &manager->device[1];
+        link_in(manager, &job);
+        assert_int_equal(backing_get_held(manager, NULL), 0); /* it fits */
+        link_in(manager, &one);
+        assert_true(backing_is_needed(&job));
+        assert_int_equal(backing_get_held(manager, NULL), 22 * GIB);
+        assert_int_equal(promise_check_room(&both, GIB, NULL, &failure), 0);
+        assert_int_equal(promise_check_room(&both, GIB + 1, NULL, &failure), -ENOSPC);
+        assert_non_null(strstr(failure.message, "devices 0,1 are overcommitted"));
+        assert_non_null(strstr(failure.message, "each has 1 GiB left"));
+        assert_int_equal(promise_get_left(&manager->device[1]), 2 * GIB);
+        assert_int_equal(promise_check_place(&both, &failure), 0);
+        assert_int_equal(promise_check_place(&mixed, &failure), -EOPNOTSUPP);
+        job.n_parts = 1;
+        settings.overcommit = 0;
         pool_free(manager->pool);
         free_manager(manager);
 }
@@ -348,6 +383,7 @@ int main(void)
                 cmocka_unit_test(test_promises_are_of_those_on_the_device),
                 cmocka_unit_test(test_a_move_promises_at_its_target_as_well),
                 cmocka_unit_test(test_an_overcommitted_device_promises_what_the_pool_can_hold),
+                cmocka_unit_test(test_the_pool_can_hold_all_parts),
                 cmocka_unit_test(test_one_that_comes_in_says_how_far_it_is),
                 cmocka_unit_test(test_the_owner_root_and_ourselves_may_change_it),
                 cmocka_unit_test(test_suspended_vgpus_count_for_their_user),

@@ -24,22 +24,21 @@
 #include "manager/setting/settings.h"
 #include "state/kind.h"
 
-static int check_promise(const struct instance *instance, const struct device *device,
-                         struct failure *failure)
+static int check_size(const struct instance *instance, const struct device *device,
+                      struct failure *failure)
 {
-        bool has_several = instance->n_parts > 1;
-        int r;
+        if (instance->frame_buffer <= device->memory_total)
+                return 0;
+        return failure_set(failure, -ENOSPC, "NoRoom", "choose another device",
+                           "device %u is smaller than vGPU %s", device->index, instance->name);
+}
 
-        if (instance->frame_buffer > device->memory_total)
-                return failure_set(failure, -ENOSPC, "NoRoom", "choose another device",
-                                   "device %u is smaller than vGPU %s", device->index,
-                                   instance->name);
-        r = promise_check_room(device, instance->frame_buffer, instance, failure);
-        if (r == 0)
-                r = settings_check_size(device, instance->frame_buffer, instance, failure);
-        if (r == 0 && has_several && !instance_is_on(instance, device))
-                r = promise_check_several(device, failure);
-        if (r == 0 && has_several)
+static int check_settings(const struct instance *instance, const struct device *device,
+                          struct failure *failure)
+{
+        int r = settings_check_size(device, instance->frame_buffer, instance, failure);
+
+        if (r == 0 && instance->n_parts > 1)
                 r = schedule_check_several(device, failure);
         return r < 0 ? r : schedule_check_move(instance, device, failure);
 }
@@ -47,14 +46,21 @@ static int check_promise(const struct instance *instance, const struct device *d
 int coming_check_promise(const struct operation *operation, struct failure *failure)
 {
         struct instance *instance = operation->instance;
+        const struct place place = instance_place(instance);
         int r = 0;
 
+        /* Where it is it stays, whatever the devices have become. */
+        if (!place_is_equal(&place, &operation->target))
+                r = promise_check_place(&operation->target, failure);
         for (size_t i = 0; r == 0 && i < instance->n_parts; i++)
-                r = check_promise(instance, operation->target.device[i], failure);
-        if (r == 0 && instance->n_parts == 1)
-                r = backing_hold(instance, operation->target.device[0], instance->frame_buffer,
-                                 failure);
-        return r;
+                r = check_size(instance, operation->target.device[i], failure);
+        if (r == 0)
+                r = promise_check_room(&operation->target, instance->frame_buffer, instance,
+                                       failure);
+        for (size_t i = 0; r == 0 && i < instance->n_parts; i++)
+                r = check_settings(instance, operation->target.device[i], failure);
+        return r < 0 ? r
+                     : backing_hold(instance, &operation->target, instance->frame_buffer, failure);
 }
 
 /* By what the state page says of both, and so as NVML's library answers for their metadata. */
