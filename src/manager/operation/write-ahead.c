@@ -33,7 +33,7 @@ static bool is_tight(const struct manager *manager)
                     list_is_empty(&instance->guests))
                         continue;
                 policy_name_owner(instance, owner);
-                if (policy_get_available(instance, owner) < instance->frame_buffer)
+                if (policy_get_available(instance, owner) < instance_get_quota(instance))
                         return true;
         }
         return false;
