@@ -12,13 +12,17 @@
  *     busy I US      runs a kernel of that length on device I: "done"
  *     meet 0 MS      so long, in steps: a kernel on each device, and one that waits for those of the other
  *                    devices, in memory of device 0; each step is submitted device by device: "met STEPS"
+ *     work 0 MS      steps, with such pauses, until the next line comes: it looks whether the heads of all that was
+ *                    filled are as the step before left them, and changes them: "step" each time, "worked" at the end
  *     fill I VALUE   fills what it holds of device I: "filled"
  *     check I VALUE  "right", or which byte is not: "wrong ..."
  *     reach I J      device J fills what it holds of device I with J, after "access I J": "filled"
  *     access I J     device J gets access to device I, and writes there: "accessed"
  */
+#include <poll.h>
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/size.h"
@@ -29,6 +33,7 @@
 #define DEVICES_MAX 8
 #define PIECES_MAX  64
 #define COPY_BYTES  (2 * MIB)
+#define HEAD_BYTES  4096
 
 /* Of a meeting, on the devices at once. */
 #define STEPS_AHEAD 4
@@ -44,6 +49,7 @@ static struct {
         CUcontext context;
         struct piece piece[PIECES_MAX];
         size_t n;
+        unsigned char value; /* that they are filled with */
 } devices[DEVICES_MAX];
 
 static int n_devices;
@@ -116,6 +122,7 @@ static void info(int device)
 
 static void fill(int device, int by, unsigned char value)
 {
+        devices[device].value = value;
         use(by);
         for (size_t i = 0; i < devices[device].n; i++)
                 if (devices[device].piece[i].pointer)
@@ -286,6 +293,48 @@ static void meet(uint64_t ms)
         printf("met %llu\n", (unsigned long long)n);
 }
 
+static void check_head(CUdeviceptr pointer, unsigned char value)
+{
+        unsigned char bytes[HEAD_BYTES];
+
+        must(DRIVER(cuMemcpyDtoH_v2)(bytes, pointer, sizeof(bytes)));
+        for (size_t i = 0; i < sizeof(bytes); i++)
+                if (bytes[i] != value) {
+                        fprintf(stderr, "byte %zu is %u, not %u\n", i, bytes[i], value);
+                        exit(1);
+                }
+}
+
+/* From @n more than their value to @next more. */
+static void change_heads(unsigned int n, unsigned int next)
+{
+        for (int i = 0; i < n_devices; i++) {
+                use(i);
+                for (size_t k = 0; k < devices[i].n; k++) {
+                        CUdeviceptr pointer = devices[i].piece[k].pointer;
+
+                        check_head(pointer, (unsigned char)(devices[i].value + n));
+                        must(DRIVER(cuMemsetD8_v2)(
+                                pointer, (unsigned char)(devices[i].value + next), HEAD_BYTES));
+                }
+                must(DRIVER(cuCtxSynchronize)());
+        }
+}
+
+static void work(int ms)
+{
+        struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+        unsigned int n = 0;
+
+        do {
+                change_heads(n, n + 1);
+                n++;
+                puts("step");
+        } while (poll(&input, 1, ms) == 0);
+        change_heads(n, 0);
+        puts("worked");
+}
+
 static void open_devices(void)
 {
         must(DRIVER(cuInit)(0));
@@ -327,6 +376,8 @@ static void obey(const char *word, int device, const char *argument)
                 keep_busy(device, (uint64_t)other);
         else if (strcmp(word, "meet") == 0)
                 meet((uint64_t)other);
+        else if (strcmp(word, "work") == 0)
+                work(other);
         else if (strcmp(word, "fill") == 0)
                 fill(device, device, (unsigned char)other);
         else if (strcmp(word, "reach") == 0)

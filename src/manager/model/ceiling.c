@@ -81,8 +81,8 @@ static uint64_t grant_wanted(struct device *device, uint64_t spare)
 
                 if (!part)
                         continue;
-                if (instance->residency.promise.room) { /* what it wants is promised to it */
-                        part->claim.wanted = instance->residency.promise.bytes;
+                if (part->residency.promise.room) { /* what it wants is promised to it */
+                        part->claim.wanted = part->residency.promise.bytes;
                         continue;
                 }
                 if (part->claim.wanted > spare)

@@ -82,9 +82,9 @@ struct instance *instance_free(struct instance *instance)
         sd_event_source_disable_unref(instance->creator_source);
         sd_event_source_disable_unref(instance->catch_up_timer);
         backlog_end_lack(instance);
-        room_forget(&instance->residency.promise);
         reserve_forget(instance);
         for (size_t i = 0; i < instance->n_parts; i++) {
+                room_forget(&instance->part[i].residency.promise);
                 page_deinit(&instance->part[i].page);
                 accounting_deinit(&instance->part[i].meter.accounting);
         }

@@ -52,6 +52,7 @@ struct instance_part {
         struct state_instance shown; /* what the state page says of it */
         uint64_t shown_uses;
         struct meter_part meter;
+        struct residency_part residency;
 };
 
 struct instance {

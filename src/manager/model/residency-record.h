@@ -19,7 +19,6 @@ struct residency_instance {
 
         uint64_t last_work_ns, since_ns;
         uint64_t leave_ns, cost_ns; /* what its last leaving took, and its last swap */
-        uint64_t leaving_bytes;     /* that others will have when it has left for them */
         uint64_t
                 present_ns; /* its programs were on the device when that was looked at last; 0: they were not */
         bool is_leaving, is_coming; /* by itself, by demand: just now */
@@ -27,13 +26,8 @@ struct residency_instance {
         uint32_t moved_percent;     /* of its memory, by that operation */
         uint64_t wanted_ns;         /* since when a program waits for it; 0: none does */
         uint64_t not_before_ns, pause_ns,
-                failed_ns;           /* the last: when it was, if pause_ns is more than 0 */
-        struct room_promise promise; /* what others leave or have left for it */
-        uint64_t stuck_ns;           /* since when nobody could leave for it; 0: that is not so */
-        uint64_t asks_ns;            /* since when an allocation waits for room; 0: none does */
-        uint64_t
-                extra; /* bytes that it needs more than is known: what there was had not been enough */
-        bool was_cut; /* see scheduler/stay.h */
+                failed_ns; /* the last: when it was, if pause_ns is more than 0 */
+        bool was_cut;      /* see scheduler/stay.h */
         bool lacked_room;
         bool is_interactive;
         struct {
@@ -41,6 +35,16 @@ struct residency_instance {
                 uint64_t swapped_bytes, n_swaps, n_waits, waited_ns;
         } sums;           /* since we started */
         char reason[192]; /* why it stayed, or has not come, when it should; "" */
+};
+
+/* Of what an instance has of one device. Times as above. */
+struct residency_part {
+        struct room_promise promise; /* what others leave or have left for it */
+        uint64_t leaving_bytes;      /* that others will have when it has left for them */
+        uint64_t stuck_ns;           /* since when nobody could leave for it; 0: that is not so */
+        uint64_t asks_ns;            /* since when an allocation waits for room; 0: none does */
+        uint64_t
+                extra; /* bytes that it needs more than is known: what there was had not been enough */
 };
 
 /* Of a guest. */

@@ -18,20 +18,31 @@
 bool residency_may_leave(const struct instance *instance)
 {
         return instance->state == STATE_RUNNING && !instance->operation && !instance->image &&
-               (instance->residency.after_ns > 0 ||
-                promise_is_overcommitted(instance_home(instance)));
+               (instance->residency.after_ns > 0 || promise_is_any_overcommitted(instance));
 }
 
 uint64_t residency_get_interval(const struct instance *instance)
 {
         uint64_t part = instance->residency.after_ns / LOOK_PART;
 
-        if (promise_is_overcommitted(instance_home(instance)) &&
-            (part == 0 || part > LOOK_SHARED_NS))
+        if (promise_is_any_overcommitted(instance) && (part == 0 || part > LOOK_SHARED_NS))
                 return LOOK_SHARED_NS;
         if (part < LOOK_MIN_NS)
                 return LOOK_MIN_NS;
         return part < LOOK_MAX_NS ? part : LOOK_MAX_NS;
+}
+
+uint64_t residency_get_asks(const struct instance *instance)
+{
+        uint64_t first = 0;
+
+        for (size_t i = 0; i < instance->n_parts; i++) {
+                uint64_t asks_ns = instance->part[i].residency.asks_ns;
+
+                if (asks_ns && (first == 0 || asks_ns < first))
+                        first = asks_ns;
+        }
+        return first;
 }
 
 static const char *get_demand(const struct instance *instance)
@@ -42,7 +53,7 @@ static const char *get_demand(const struct instance *instance)
                 return "coming in";
         if (instance->residency.is_leaving && instance->state == STATE_SUSPENDING)
                 return "leaving";
-        if (instance->residency.asks_ns)
+        if (residency_get_asks(instance))
                 return "waiting for memory";
         if (!instance_is_away(instance))
                 return "";

@@ -18,6 +18,9 @@ struct residency_view {
 
 void residency_view_get(const struct instance *instance, struct residency_view *ret_view);
 
+/* residency_get_asks() - since when an allocation of it waits for room, on any of its devices; 0: none does. */
+uint64_t residency_get_asks(const struct instance *instance);
+
 /* residency_view_get_resident() - how long its programs were on a device since we started, in nanoseconds. */
 uint64_t residency_view_get_resident(const struct instance *instance);
 

@@ -117,10 +117,11 @@ static bool is_queued(const struct operation *operation)
 /* May others be told to leave for it? By demand that is asked before the operation begins. */
 static bool has_turn(const struct operation *operation)
 {
+        const struct place place = instance_place(operation->instance);
+
         return operation->kind == &operation_resume && !operation->is_by_itself &&
-               !operation->group && operation->instance->n_parts == 1 &&
-               operation->target.device[0] == instance_home(operation->instance) &&
-               promise_is_overcommitted(operation->target.device[0]);
+               !operation->group && place_is_equal(&operation->target, &place) &&
+               promise_is_any_overcommitted(operation->instance);
 }
 
 /* Is there anybody at work on the device, who may leave it or take less than he was promised? */
@@ -284,10 +285,17 @@ static void start_timer(struct operation *operation)
                                                  on_waited, operation);
 }
 
-/* Outside of the queue: those that come by demand are not to wait for it. */
+/*
+ * Outside of the queue: those that come by demand are not to wait for it. What it has on other devices already is
+ * theirs, too, for as long as it waits.
+ */
 static void await_turn(struct operation *operation)
 {
         operation->admission.awaits_turn = true;
+        for (size_t i = 0; i < operation->instance->n_parts; i++) {
+                forget(operation, i);
+                ceiling_look(operation->target.device[i]);
+        }
         list_remove(&operation->admission.link);
         look_at_first(device_of(operation));
         observer_tell_instance(&operation->instance->manager->observers, operation->instance,
@@ -296,11 +304,9 @@ static void await_turn(struct operation *operation)
 
 void admission_take_turn(struct operation *operation)
 {
-        struct device *device = device_of(operation);
-
         operation->admission.awaits_turn = false;
-        list_append(&device->admissions, &operation->admission.link);
-        look_at_first(device);
+        memset(operation->admission.is_asked, 0, sizeof(operation->admission.is_asked));
+        ask_next(operation);
 }
 
 /* What did not fit. */

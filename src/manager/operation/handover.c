@@ -11,6 +11,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/promise.h"
 #include "manager/model/recovery.h"
 #include "manager/model/spill-use.h"
 #include "manager/operation/operation.h"
@@ -243,10 +244,12 @@ bool handover_may_begin(const struct instance *instance)
         bool has_context = instance->state == STATE_EVICTED, has_any = false;
         const struct instance *other;
 
+        if (instance->n_parts > 1 || !promise_is_overcommitted(device))
+                return false;
         list_for_each(other, &device->manager->instances, link) {
                 const struct operation *operation = other->operation;
 
-                if (!operation || operation->source.device[0] != device ||
+                if (!operation || !place_has(&operation->source, device) ||
                     operation->kind != &operation_suspend)
                         continue;
                 if (!is_giving(operation, device))
@@ -264,7 +267,7 @@ bool handover_may_begin(const struct instance *instance)
 /* What it has taken, those need who gave it, and it has the whole of it still in the pool. */
 static bool is_to_let_go(const struct operation *other, const struct device *device)
 {
-        return other && other->kind == &operation_resume && other->target.device[0] == device &&
+        return other && other->kind == &operation_resume && place_has(&other->target, device) &&
                (other->is_early || other->is_recovery);
 }
 

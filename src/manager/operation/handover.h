@@ -65,7 +65,8 @@ bool handover_is_under_way(const struct device *device);
 bool handover_is_ahead(const struct device *device);
 
 /*
- * handover_may_begin() - do all who leave @instance's device hand over by now, and does nobody come early yet?
+ * handover_may_begin() - do all who leave @instance's device hand over by now, and does nobody come early yet? One of
+ * several devices neither comes early nor hands over.
  * Who is there with its context may begin as soon as they stand still, in what is free besides; who needs room for
  * that, when some of theirs is free.
  */

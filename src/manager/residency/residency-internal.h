@@ -20,10 +20,12 @@ struct residency_look {
         struct residency *residency;
         struct device *device;
         bool is_looking;
+        bool is_answered; /* and nothing has been decided by that yet */
+        bool is_blind;    /* it could not be asked the last time */
         uint64_t asked_ns,
                 not_before_ns; /* when it was asked; after it had no room for its mover: when next */
-        uint64_t mark;
-        uint64_t n_moves; /* operations under way, and ends, when it was asked */
+        uint64_t asked_mark, asked_moves; /* the room's mark; operations under way, and ends */
+        uint64_t mark, n_moves;           /* the same of the answer */
 
         /* What has left a moment ago: the driver may still say that it is not free. */
         uint64_t late_bytes, late_ns;
@@ -57,9 +59,6 @@ bool residency_takes_part(const struct guest *guest);
 /* residency_look_at_work() - note whether it had any since the last look. */
 void residency_look_at_work(struct instance *instance, uint64_t now);
 
-/* residency_is_overcommitted() - is any of its devices? */
-bool residency_is_overcommitted(const struct instance *instance);
-
 /* residency_find_hold() - what cannot leave, "" if there is nothing: the suspend would fail each time. */
 void residency_find_hold(const struct instance *instance, char *text, size_t size);
 
@@ -69,8 +68,8 @@ bool residency_find_stopped(const struct instance *instance, char *text, size_t 
 /* residency_awaits_turn() - is it being resumed by hand, which waits for others to leave? */
 bool residency_awaits_turn(const struct instance *instance);
 
-/* residency_note_lack() - there was not room enough: more must leave for it the next time. */
-void residency_note_lack(struct instance *instance);
+/* residency_note_lack() - there was not room enough for @part: more must leave for it the next time. */
+void residency_note_lack(struct instance *instance, size_t part);
 
 /* residency_is_wanted() - does a program wait for it to come in? */
 bool residency_is_wanted(const struct instance *instance);
@@ -83,18 +82,51 @@ bool residency_may_refresh(const struct instance *instance);
 /* residency_look_at_refresh() - start what is due. Returns when to look again. */
 uint64_t residency_look_at_refresh(struct instance *instance, uint64_t now);
 
-/* Who gets the room: residency-room.c. */
+/* In the terms of the policy: residency-stay.c. */
 
-/* residency_get_stay() - in the terms of the policy. */
 struct stay residency_get_stay(const struct instance *instance);
+
+/* residency_is_played() - does the policy look at it? */
+bool residency_is_played(const struct instance *instance);
+
+/* residency_get_return() - what it takes of the device of @part to come in and go on. */
+uint64_t residency_get_return(const struct instance *instance, size_t part);
+
+/* What is free: residency-look.c. */
+
+/* residency_get_devices() - a bit for each of its devices. */
+uint64_t residency_get_devices(const struct instance *instance);
+
+/* residency_is_known() - can it be known what is free on @device? */
+bool residency_is_known(const struct residency *residency, const struct device *device);
+
+/* residency_ask_again() - of the devices of @instance: at the next look, however long the last one is ago. */
+void residency_ask_again(struct residency *residency, const struct instance *instance);
+
+/* residency_give_room() - to those who wait on @devices, at once or when the driver has said what is free. */
+void residency_give_room(struct residency *residency, uint64_t devices, uint64_t now);
+
+/* Who gets the room: residency-room.c. */
 
 /* residency_note_left() - what it had there when it was told to leave is free, or will be in a moment. */
 void residency_note_left(struct residency *residency, const struct instance *instance);
 
-/* residency_ask_again() - what is free on @device is asked for at the next look, however long the last one is ago. */
-void residency_ask_again(struct residency *residency, const struct device *device);
+/* residency_forget_promises() - of what others have left for it. */
+void residency_forget_promises(struct instance *instance);
 
-/* residency_give_room() - to those who wait on @device, at once or when the driver has said what is free. */
-void residency_give_room(struct residency *residency, struct device *device, uint64_t now);
+/* residency_decide() - of the devices in @group, of which @free bytes nobody has and nobody was promised. */
+void residency_decide(struct residency *residency, uint64_t group, const int64_t *free,
+                      uint64_t now);
+
+/* residency_give_up() - nobody shall wait on @device any longer. */
+void residency_give_up(const struct device *device);
+
+/* Why one waits: residency-reason.c. */
+
+/* residency_note_later() - others have the device of @part for now. */
+void residency_note_later(struct instance *instance, size_t part);
+
+/* residency_note_stuck() - who is in the way for good, if that can be said. @lack: what is missing if all leave that can. */
+void residency_note_stuck(struct instance *instance, size_t part, int64_t lack);
 
 #endif

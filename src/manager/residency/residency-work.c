@@ -3,9 +3,11 @@
 #include <stdio.h>
 
 #include "daemon/process.h"
+#include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/promise.h"
+#include "manager/model/residency-view.h"
 #include "manager/operation/broadcast.h"
 #include "manager/operation/operation.h"
 #include "manager/residency/residency-internal.h"
@@ -38,30 +40,33 @@ void residency_look_at_work(struct instance *instance, uint64_t now)
 {
         struct guest *guest;
 
-        if (instance->residency.asks_ns)
+        if (residency_get_asks(instance))
                 instance->residency.last_work_ns = now;
         list_for_each(guest, &instance->guests, link)
                 if (residency_takes_part(guest) && had_work(guest))
                         instance->residency.last_work_ns = now;
 }
 
-bool residency_is_overcommitted(const struct instance *instance)
+/* On those that are overcommitted others may be in its room when it comes back; on those that are not, new ones. */
+static const struct device *find_other_kind(const struct instance *instance)
 {
-        bool is = false;
+        bool is = promise_is_any_overcommitted(instance);
 
         for (size_t i = 0; i < instance->n_parts; i++)
-                is |= promise_is_overcommitted(instance->part[i].device);
-        return is;
+                if (promise_is_overcommitted(instance->part[i].device) != is)
+                        return instance->part[i].device;
+        return NULL;
 }
 
 void residency_find_hold(const struct instance *instance, char *text, size_t size)
 {
+        const struct device *other = find_other_kind(instance);
         const struct guest *guest;
         struct page_use use;
 
         text[0] = '\0';
-        if (instance->n_parts > 1 && residency_is_overcommitted(instance))
-                snprintf(text, size, "it has %zu devices", instance->n_parts);
+        if (other)
+                snprintf(text, size, "its device %u is not overcommitted", other->index);
         list_for_each(guest, &instance->guests, link) {
                 if (!residency_takes_part(guest) || instance->residency.keeps_context)
                         continue;

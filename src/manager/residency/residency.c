@@ -81,7 +81,7 @@ void residency_look_in(struct residency *residency, uint64_t ns)
 static bool is_ours(const struct instance *instance)
 {
         return instance->residency.after_ns > 0 || instance_is_away(instance) ||
-               promise_is_overcommitted(instance_home(instance)) || residency_may_refresh(instance);
+               promise_is_any_overcommitted(instance) || residency_may_refresh(instance);
 }
 
 /* Not from within what calls us: that may be in the middle of something. */
@@ -185,26 +185,39 @@ static void note_hold(struct instance *instance)
                      instance->name, log_quote(quoted, hold));
 }
 
-/* Does an allocation wait for room? And if none does any more, what was held for it is free. */
-static void look_at_asks(struct instance *instance, uint64_t now)
+static void let_wait(struct instance *instance)
 {
-        struct residency_instance *mine = &instance->residency;
+        for (size_t i = 0; i < instance->n_parts; i++)
+                page_write_waits(&instance->part[i].page,
+                                 ahead_lets_wait(instance->part[i].device));
+}
+
+/* Does an allocation wait for room? And if none does any more, what was held for it is free. */
+static void look_at_asks_of(struct instance *instance, struct instance_part *part, uint64_t now)
+{
+        struct residency_part *mine = &part->residency;
         struct page_claim claim;
 
-        page_write_waits(&instance->part[0].page, ahead_lets_wait(instance_home(instance)));
-        if (!promise_is_overcommitted(instance_home(instance)))
+        if (!promise_is_overcommitted(part->device))
                 return;
-        if (page_is_asking(&instance->part[0].page)) {
-                mine->sums.n_waits += mine->asks_ns == 0;
+        if (page_is_asking(&part->page)) {
+                instance->residency.sums.n_waits += mine->asks_ns == 0;
                 mine->asks_ns = mine->asks_ns ? mine->asks_ns : now;
                 return;
         }
         mine->asks_ns = 0;
-        page_read_claim(&instance->part[0].page, instance->frame_buffer, &claim);
+        page_read_claim(&part->page, instance->frame_buffer, &claim);
         if (claim.wanted > 0)
                 return;
         mine->extra = 0;
         room_forget(&mine->promise);
+}
+
+static void look_at_asks(struct instance *instance, uint64_t now)
+{
+        let_wait(instance);
+        for (size_t i = 0; i < instance->n_parts; i++)
+                look_at_asks_of(instance, &instance->part[i], now);
 }
 
 /* Returns when to look again. */
@@ -218,11 +231,19 @@ static uint64_t look_at_resident(struct instance *instance, uint64_t now)
         stay = residency_get_stay(instance);
         if (stay.is_held && now - mine->last_work_ns >= mine->after_ns)
                 note_hold(instance);
-        else if (mine->last_work_ns == now && !mine->asks_ns)
+        else if (mine->last_work_ns == now && !residency_get_asks(instance))
                 note_reason(instance, "");
         if (stay_get_end(&stay) <= now)
                 residency_leave(instance, false, "it had no work for the time that its owner set");
-        return now + (mine->asks_ns ? ROOM_LOOK_NS / 4 : residency_get_interval(instance));
+        return now +
+               (residency_get_asks(instance) ? ROOM_LOOK_NS / 4 : residency_get_interval(instance));
+}
+
+static void forget_extras(struct instance *instance)
+{
+        instance->residency.lacked_room = false;
+        for (size_t i = 0; i < instance->n_parts; i++)
+                instance->part[i].residency.extra = 0;
 }
 
 static void begin_waiting(struct instance *instance, uint64_t now)
@@ -232,9 +253,15 @@ static void begin_waiting(struct instance *instance, uint64_t now)
         if (mine->wanted_ns > 0)
                 return;
         mine->wanted_ns = now;
-        mine->not_before_ns = mine->pause_ns = mine->extra = 0;
-        mine->lacked_room = false;
+        mine->not_before_ns = mine->pause_ns = 0;
+        forget_extras(instance);
         mine->sums.n_waits++;
+}
+
+static void stop_waiting(struct instance *instance)
+{
+        instance->residency.wanted_ns = 0;
+        residency_forget_promises(instance);
 }
 
 static uint64_t look_at_away(struct instance *instance, uint64_t now)
@@ -242,8 +269,7 @@ static uint64_t look_at_away(struct instance *instance, uint64_t now)
         struct residency_instance *mine = &instance->residency;
 
         if (!residency_is_wanted(instance)) {
-                mine->wanted_ns = 0;
-                room_forget(&mine->promise);
+                stop_waiting(instance);
                 return STAY_NEVER;
         }
         begin_waiting(instance, now);
@@ -310,22 +336,19 @@ static uint64_t look_at(struct instance *instance, uint64_t now)
 
 static bool is_waiting(const struct instance *instance)
 {
-        return instance->residency.wanted_ns > 0 || instance->residency.asks_ns > 0;
+        return instance->residency.wanted_ns > 0 || residency_get_asks(instance) > 0;
 }
 
 static void give_room(struct residency *residency, uint64_t now)
 {
-        struct manager *manager = residency->manager;
         const struct instance *instance;
-        uint64_t devices = 0; /* a bit for each where somebody waits */
+        uint64_t devices = 0;
 
-        list_for_each(instance, &manager->instances, link)
+        list_for_each(instance, &residency->manager->instances, link)
                 if (is_waiting(instance))
-                        devices |= 1ull << instance_home(instance)->index;
+                        devices |= residency_get_devices(instance);
         residency->is_waited = devices != 0;
-        for (size_t i = 0; i < manager->n_devices; i++)
-                if (devices >> i & 1)
-                        residency_give_room(residency, &manager->device[i], now);
+        residency_give_room(residency, devices, now);
 }
 
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
@@ -356,8 +379,7 @@ static void begin_stay(struct instance *instance)
 {
         instance->residency.since_ns = instance->residency.last_work_ns = now_ns();
         instance->residency.wanted_ns = 0;
-        instance->residency.extra = 0;
-        instance->residency.lacked_room = false;
+        forget_extras(instance);
 }
 
 /* Perhaps: who waits for some is not kept waiting by an earlier failure. */
@@ -378,7 +400,7 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
         if (event == INSTANCE_LOADED || event == INSTANCE_ADDED)
                 begin_stay(instance);
         if (event == INSTANCE_MAKES_WAY)
-                residency_ask_again(userdata, instance_home(instance));
+                residency_ask_again(userdata, instance);
         if (event == INSTANCE_REMOVED || event == INSTANCE_RESIZED)
                 room_came(userdata);
         else if (event != INSTANCE_UNLOADED)
@@ -402,7 +424,7 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
         if (event == GUEST_JOINED)
                 instance->residency.last_work_ns = now_ns();
         if (event == GUEST_JOINED || event == GUEST_RETURNED)
-                page_write_waits(&instance->part[0].page, ahead_lets_wait(instance_home(instance)));
+                let_wait(instance);
         if (event == GUEST_RETURNED && guest->state == GATE_STATE_OPEN)
                 guest->residency.is_wanting = false;
         if (event == GUEST_WANTS && !guest->is_waiting)
@@ -441,14 +463,15 @@ static void note_success(const struct operation *operation, uint64_t took_ns)
         forget_demand(instance);
 }
 
-void residency_note_lack(struct instance *instance)
+void residency_note_lack(struct instance *instance, size_t part)
 {
-        struct residency_instance *mine = &instance->residency;
+        uint64_t *extra = &instance->part[part].residency.extra;
+        uint64_t most = instance->part[part].device->memory_total / LACK_PART;
 
-        mine->lacked_room = true;
-        mine->extra = mine->extra ? 2 * mine->extra : LACK_FIRST;
-        if (mine->extra > instance_home(instance)->memory_total / LACK_PART)
-                mine->extra = instance_home(instance)->memory_total / LACK_PART;
+        instance->residency.lacked_room = true;
+        *extra = *extra ? 2 * *extra : LACK_FIRST;
+        if (*extra > most)
+                *extra = most;
 }
 
 /* Who was leaving for it stays after all: that is no failure of its own, and others may leave for it. */
@@ -457,13 +480,6 @@ static void note_stayed(struct instance *instance)
         instance->residency.not_before_ns = now_ns() + COME_PAUSE_NS;
         log_event_of(instance->owner, LOG_LEVEL_INFO, "waits again: who was leaving for it stays",
                      "vgpu=%s", instance->name);
-}
-
-/* Whoever resumed it by hand waits no longer; its programs may. */
-static void stop_waiting(struct instance *instance)
-{
-        instance->residency.wanted_ns = 0;
-        room_forget(&instance->residency.promise);
 }
 
 static void note_failure(const struct operation *operation)
@@ -477,9 +493,9 @@ static void note_failure(const struct operation *operation)
                 residency_fail(instance, is_leaving, operation->failure.message);
         if (!is_leaving && operation->failure.name &&
             strcmp(operation->failure.name, "NoRoom") == 0)
-                residency_note_lack(instance);
+                residency_note_lack(instance, operation->admission.part);
         if (!operation->is_by_itself && !is_leaving)
-                stop_waiting(instance);
+                stop_waiting(instance); /* whoever resumed it by hand; its programs may wait */
         if (is_leaving)
                 forget_demand(instance); /* its gates are open again */
 }
@@ -493,7 +509,8 @@ static void on_operation(const struct operation *operation, bool has_succeeded, 
         if (has_succeeded && instance->residency.is_leaving)
                 residency_note_left(residency, instance);
         instance->residency.is_coming = instance->residency.is_leaving = false;
-        instance->residency.leaving_bytes = 0;
+        for (size_t i = 0; i < instance->n_parts; i++)
+                instance->part[i].residency.leaving_bytes = 0;
         if (has_succeeded)
                 note_success(operation, stay_get_cost(now_ns() - operation->started_ns,
                                                       operation->pool_ns + operation->room_ns));
@@ -522,8 +539,7 @@ int residency_keep_off(struct instance *instance, struct failure *failure)
                 return failure_set(failure, r, "Failed", OPERATION_STORE_HINT,
                                    "the state database takes no writes (%s)", strerror(-r));
         mine->has_left = false;
-        mine->wanted_ns = 0;
-        room_forget(&mine->promise);
+        stop_waiting(instance);
         succeed(instance);
         log_event_of(instance->owner, LOG_LEVEL_INFO, "stays off its device", "vgpu=%s",
                      instance->name);
