@@ -554,7 +554,7 @@ class Faults(Overcommitted):
         held.wait_steps(2)
         waits.process.kill()
         self.host.wait_state("waits", "idle")
-        self.assertEqual(self.host.vgpu("waits")["demand_reason"], "")
+        self.assertEqual((self.host.vgpu("waits")["demand"], self.host.vgpu("waits")["demand_reason"]), ("", ""))
         self.finish(held)
         self.finish(self.guest("waits"))
 

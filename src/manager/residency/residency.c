@@ -408,6 +408,15 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
         note_presence(instance);
 }
 
+/* Nobody waits, or stays, any more. */
+static void forget_asks(struct instance *instance)
+{
+        note_reason(instance, "");
+        for (size_t i = 0; i < instance->n_parts; i++)
+                instance->part[i].residency.asks_ns = 0;
+        stop_waiting(instance);
+}
+
 static void on_guest(struct guest *guest, enum guest_event event, void *userdata)
 {
         struct instance *instance = guest->instance;
@@ -420,7 +429,7 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
         if (event == GUEST_LEFT)
                 guest->residency.is_wanting = false;
         if (event == GUEST_LEFT && !has_programs(instance))
-                note_reason(instance, ""); /* nobody waits, or stays, any more */
+                forget_asks(instance);
         if (event == GUEST_JOINED)
                 instance->residency.last_work_ns = now_ns();
         if (event == GUEST_JOINED || event == GUEST_RETURNED)
