@@ -101,7 +101,7 @@ const struct command command_create = {
                 "\n"
                 "A vGPU may have several GPUs, with the same quota on each. Its programs see them\n"
                 "in the order in which they are named. Such a vGPU is suspended, resumed and moved\n"
-                "as a whole. It has no class. A share is one of each device.\n",
+                "as a whole. A share is one of each device.\n",
         .examples = "vgpu create serve --fb 20G --device 1\n"
                     "vgpu create big --fb 60G --devices 2\n",
         .options = options,
