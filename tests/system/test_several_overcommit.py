@@ -10,6 +10,7 @@ import case
 import several
 from host import Host
 from wait import until
+from wire import Refused
 
 MIB = 1 << 20
 
@@ -267,6 +268,24 @@ class ByHand(Case):
             for control in calls:
                 control.answer()
         self.finish(*guests, works=False)
+
+    def test_nobody_can_leave_its_second_device(self):
+        """The resume is refused, and names that device and what it has."""
+        job = self.begin("job", "0,1")
+        self.host.call("SuspendVgpu", name="job")
+        self.make("held", "1", QUOTA)
+        held = self.host.run("held", "guest-train", "--size", f"{SIZE}M", "--piece", "15M", "--managed").wait_ready()
+        left = self.begin("left", "0")
+        self.work(left)
+        self.wait_steps(left)
+        with self.assertRaisesRegex(Refused, r"device 1 has \d+ MiB free, 1[5-9]\d MiB are needed"):
+            self.host.call("ResumeVgpu", name="job", timeout=100)
+        self.assertIn("vGPU held stays on the device", self.host.get("job")["demand_reason"])
+        self.wait_steps(left)
+        held.kill()
+        self.host.call("ResumeVgpu", name="job", timeout=60)
+        self.stop(left)
+        self.finish(job, left, works=False)
 
     def test_it_moves_to_other_devices(self):
         job, left = self.begin("job", "0,1", 60), self.begin("left", "0")

@@ -258,6 +258,15 @@ static void refuse(struct operation *operation)
         end(operation);
 }
 
+void admission_note_lack(struct operation *operation, size_t part, uint64_t free, uint64_t needed)
+{
+        if (!operation->admission.awaits_turn)
+                return;
+        operation->admission.part = part;
+        operation->admission.free = free;
+        operation->admission.needed = needed;
+}
+
 void admission_give_up(struct operation *operation)
 {
         if (!is_queued(operation) && !operation->admission.awaits_turn)

@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct device;
 struct guest;
@@ -38,6 +39,9 @@ struct room_promise *admission_promise_to(struct guest *guest, size_t part, stru
 
 /* admission_take_turn() - @operation may have what is free now. */
 void admission_take_turn(struct operation *operation);
+
+/* admission_note_lack() - @operation awaits its turn, and of the device of @part it lacks some, of which that is free. */
+void admission_note_lack(struct operation *operation, size_t part, uint64_t free, uint64_t needed);
 
 /* admission_give_up() - @operation does not wait for room any longer. */
 void admission_give_up(struct operation *operation);

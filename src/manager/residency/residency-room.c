@@ -243,16 +243,29 @@ static void let_go_all(struct instance *instance)
                 let_go(instance, i);
 }
 
-/* One that cannot come even some day. If it is resumed by hand, it is told how much there is, and how much it takes. */
+/* It is told how much there is, and how much it takes. What has failed on that device itself knows that better. */
+static void end_turn(const struct round *round, const struct player *player, size_t part)
+{
+        struct operation *operation = player->instance->operation;
+        const struct stay_part *of = &player->stay.part[part];
+
+        if (operation->admission.part != part)
+                admission_note_lack(operation, part, round->residency->look[of->device].memory_free,
+                                    of->needs);
+        admission_give_up(operation);
+}
+
+/* One that cannot come even some day. */
 static void stay_away(const struct round *round, const struct player *player)
 {
+        struct instance *instance = player->instance;
         size_t part = find_part(player, STAY_STUCK);
 
-        let_go_all(player->instance);
-        residency_note_stuck(player->instance, part, get_lack(round, player, part, false));
-        if (residency_awaits_turn(player->instance) &&
-            is_stuck_for_long(&player->instance->part[part], true, round->now))
-                admission_give_up(player->instance->operation);
+        let_go_all(instance);
+        residency_note_stuck(instance, part, get_lack(round, player, part, false));
+        if (residency_awaits_turn(instance) &&
+            is_stuck_for_long(&instance->part[part], true, round->now))
+                end_turn(round, player, part);
 }
 
 static void carry_out_return(const struct round *round, const struct player *player)
