@@ -182,8 +182,10 @@ static int checkpoint_and_hold(struct device *device, struct holds *holds,
         const struct mover_checkpoint *request = target->request;
         uint64_t before = free_bytes(device), after;
         struct mover_done ignored = { 0 };
-        int r = checkpoint(target, done);
+        int r;
 
+        (void)fault_point("mover.checkpointing"); /* to wait; it cannot fail */
+        r = checkpoint(target, done);
         if (r < 0)
                 return r;
         after = free_bytes(device);

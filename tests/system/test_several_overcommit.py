@@ -56,8 +56,7 @@ class Case(several.Case):
     def wait_steps(self, *guests, n=2):
         wanted = [self.count(guest) + n for guest in guests]
         until(lambda: all(self.count(guest) >= least for guest, least in zip(guests, wanted)), f"{n} steps of each",
-              context=lambda: "\n".join([*(guest.context()[-600:] for guest in guests),
-                                         str(self.host.call("ListVgpus")), self.host.log()[-6000:]]))
+              context=lambda: self.describe(*guests))
 
     def wait_turns(self, *guests, n=3):
         """So often each of them gets on."""
@@ -68,7 +67,7 @@ class Case(several.Case):
         for guest in guests:
             guest.write("stop 0")
         until(lambda: all("worked" in guest.lines for guest in guests), "the end of the work",
-              context=lambda: str([guest.lines[-3:] for guest in guests]) + self.host.log()[-6000:])
+              context=lambda: self.describe(*guests))
 
     def check_contents(self, *guests):
         for guest in guests:
@@ -82,13 +81,26 @@ class Case(several.Case):
         for guest in guests:
             self.end(guest)
 
-    def touch(self, *guests):
-        """They have work for a moment, each of them, whoever has to leave for it."""
-        wanted = [len(guest.lines) + 1 for guest in guests]
+    def ask(self, *guests):
+        """They have work for a moment, each of them, whoever has to leave for it. wait_answers() is to follow."""
         for guest in guests:
+            guest.n_answers = len(guest.lines) + 1
             guest.write(f"check 0 {guest.seed}")
-        return lambda: all(len(guest.lines) >= n and guest.lines[n - 1] == "right"
-                           for guest, n in zip(guests, wanted))
+
+    def wait_answers(self, *guests):
+        until(lambda: all(len(guest.lines) >= guest.n_answers for guest in guests), "the work of each",
+              context=lambda: self.describe(*guests))
+        for guest in guests:
+            self.assertEqual(guest.lines[guest.n_answers - 1], "right", guest.context())
+
+    def touch(self, *guests):
+        self.ask(*guests)
+        self.wait_answers(*guests)
+
+    def describe(self, *guests):
+        return "\n".join([*(f"{guest.name}: {guest.lines[-3:]}" for guest in guests),
+                          *(f"{vgpu['name']}: {vgpu['state']} {vgpu['demand']} '{vgpu['demand_reason']}'"
+                            for vgpu in self.host.call("ListVgpus")["vgpus"]), self.host.log()[-8000:]])
 
     def swaps(self, name):
         return self.host.get(name)["swaps"]
@@ -144,10 +156,10 @@ class Sharing(Case):
         self.work(left, right)
         self.wait_steps(left, right)
         for _ in range(3):
-            until(self.touch(job), "its work", context=self.host.log)
+            self.touch(job)
         self.host.vgpu("class", "job", "batch")
         self.assertEqual(self.host.get("job")["swap_class"], "batch")
-        until(self.touch(job), "its work", context=self.host.log)
+        self.touch(job)
         self.stop(left, right)
         self.finish(job, left, right, works=False)
 
@@ -176,7 +188,7 @@ class Allocations(Case):
         for guest in guests:
             guest.write(f"hold 1 {SIZE}M")
         until(lambda: all(len(guest.lines) >= n for guest, n in zip(guests, wanted)), "both answers",
-              context=lambda: str(self.host.call("ListVgpus")) + self.host.log()[-8000:])
+              context=lambda: self.describe(*guests))
         for guest in guests:
             self.assertEqual(guest.lines[-1], "held")
             self.assertEqual(self.tell(guest, f"fill 1 {guest.seed + 1}"), "filled")
@@ -245,7 +257,7 @@ class Promises(Case):
 class ByHand(Case):
     def test_a_resume_has_its_turn_on_all_devices(self):
         job, left, right = self.begin("job", "0,1"), self.begin("left", "0"), self.begin("right", "1")
-        until(self.touch(job), "its work", context=self.host.log)
+        self.touch(job)
         self.host.call("SuspendVgpu", name="job")
         self.work(left, right)
         self.wait_steps(left, right)
@@ -259,7 +271,7 @@ class ByHand(Case):
     def test_all_are_resumed_at_once(self):
         guests = [self.begin(f"v{i}", f"{i},{(i + 1) % 3}") for i in range(3)]
         for guest in guests:
-            until(self.touch(guest), "its work", context=self.host.log)
+            self.touch(guest)
             self.host.call("SuspendVgpu", name=guest.name)
         with contextlib.ExitStack() as stack:
             calls = [stack.enter_context(self.host.connect()) for _ in guests]
@@ -289,7 +301,7 @@ class ByHand(Case):
 
     def test_it_moves_to_other_devices(self):
         job, left = self.begin("job", "0,1", 60), self.begin("left", "0")
-        until(self.touch(job), "its work", context=self.host.log)
+        self.touch(job)
         self.host.call("MigrateVgpu", name="job", device="1,2")
         self.work(job, left)
         self.wait_steps(job, left)
@@ -307,10 +319,10 @@ class Faults(Case):
         for point in ("suspend.released", "resume.restored", "suspend.exported", "resume.created", "suspend.moved"):
             with self.subTest(point=point):
                 self.host.arm(point, "kill")
-                have_all = self.touch(*guests)
+                self.ask(*guests)
                 self.host.wait_manager()
                 self.host.start()
-                until(have_all, "the work of each", context=self.host.log)
+                self.wait_answers(*guests)
         self.host.kill()
         self.host.start()
         self.work(*guests)
@@ -322,11 +334,11 @@ class Faults(Case):
         for device, point in enumerate(("suspend.released", "resume.restored")):
             mover = self.mover_of(device)
             self.host.arm(point, "pause")
-            have_all = self.touch(*guests)
+            self.ask(*guests)
             self.host.wait_paused(point)
             os.kill(mover, signal.SIGKILL)
             self.host.remove_pause(point)
-            until(have_all, "the work of each", context=self.host.log)
+            self.wait_answers(*guests)
         self.work(*guests)
         self.wait_steps(*guests)
         self.finish(*guests)
@@ -357,10 +369,23 @@ class Faults(Case):
             return names and names[0]
         return until(look, "one to be away")
 
+    def test_what_was_handed_over_is_no_context(self):
+        """It becomes free beside the context: taken for a part of it, it would keep the vGPU away for ever."""
+        job, left = self.begin("job", "0,1"), self.begin("left", "0")
+        self.host.wait_state("job", "suspended")
+        self.host.arm("mover.checkpointing", "pause")
+        self.ask(job)
+        self.host.wait_paused("mover.checkpointing")
+        until(lambda: self.host.driver_memory()[0] > SIZE * MIB, "its memory to be handed over")
+        self.host.remove_pause("mover.checkpointing")
+        self.wait_answers(job)
+        self.touch(left)
+        self.finish(job, left, works=False)
+
     def test_a_process_that_is_half_in_is_killed(self):
         job, left, cross, right = guests = self.crowd()
-        until(self.touch(left), "its work")
-        until(self.touch(right), "its work")
+        self.touch(left)
+        self.touch(right)
         gone = self.away(job, cross)
         self.host.arm("resume.created", "pause")
         gone.write(f"check 0 {gone.seed}")
@@ -387,7 +412,7 @@ class Faults(Case):
         self.host.wait_for("job", lambda v: "vGPU right stays on the device" in v["demand_reason"], "to say why")
         self.assertEqual(self.host.get("job")["demand"], "waiting for memory")
         self.assertIn("process", self.refused("rm", "job"))
-        until(self.touch(left), "the work of another one", context=self.host.log)
+        self.touch(left)
         job.kill()
         self.host.wait_state("job", "idle")
         self.assertEqual((self.host.get("job")["demand"], self.host.get("job")["demand_reason"]), ("", ""))
@@ -402,7 +427,7 @@ class Faults(Case):
         left = [self.begin(f"left{i}", "0") for i in range(2)]
         self.host.wait_state("job", "suspended")
         right = self.begin("right", "1")
-        until(self.touch(right), "its work")
+        self.touch(right)
         self.make("rest", "1", QUOTA)
         held = self.host.run("rest", "guest-train", "--size", f"{SIZE}M", "--piece", "15M", "--managed").wait_ready()
         n = len(job.lines)
@@ -445,7 +470,7 @@ class Disk(Case):
         self.host.start()
         for _ in range(2):
             for guest in guests:
-                until(self.touch(guest), "its work", context=self.host.log)
+                self.touch(guest)
         self.finish(*guests, works=False)
 
 

@@ -17,6 +17,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/recovery.h"
 #include "manager/operation/admission.h"
+#include "manager/operation/handover.h"
 #include "manager/operation/operation.h"
 
 static void step(struct guest *guest);
@@ -175,7 +176,10 @@ static void count_time(struct operation *operation, const struct mover_done *don
                 operation->context_ns = ns;
 }
 
-/* How large a context is shows in what becomes free, if nothing else happens on the device. */
+/*
+ * How large a context is shows in what becomes free, if nothing else happens on the device. Where memory was handed over
+ * before, some of that may become free only now.
+ */
 
 static uint64_t neighbours_bytes(const struct operation *operation)
 {
@@ -199,7 +203,7 @@ static bool is_alone(const struct operation *operation)
                 if (instance->operation && instance->operation != operation &&
                     operation_is_at(instance->operation, device))
                         return false;
-        return operation->n_processes == 1;
+        return operation->n_processes == 1 && !handover_has_passed(operation);
 }
 
 static void expect_back(struct guest *guest)
