@@ -499,7 +499,8 @@ static void check_crowd(const struct played *guests, const struct play *play, ui
                 if (!is_interactive)
                         assert_true(guest->swapping <= guest->resident / 9 + 2 * guest->cost +
                                                                guest->n_swaps * 2 * STEP);
-                used += (double)guest->stay.bytes * (double)guest->resident / (double)SECOND;
+                used += (double)guest->stay.part[0].bytes * (double)guest->resident /
+                        (double)SECOND;
         }
         assert_true(used > 0.8 * (double)play->capacity * (double)seconds);
 }
