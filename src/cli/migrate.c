@@ -16,6 +16,12 @@ static const char *describe_source(char text[OPERATION_TEXT_MAX],
         return text;
 }
 
+/* What is suspended comes back to where it was: nothing has moved from there. */
+static bool is_resume(const struct vgpu_operation_report *report)
+{
+        return report->instance->n_parts <= 1 && report->from_device == report->to_device;
+}
+
 static int run(const struct arguments *arguments, struct vgpu_client *client, const char *name,
                const struct vgpu_operation_options *options,
                struct vgpu_operation_report **ret_report)
@@ -31,6 +37,10 @@ static void tell(const struct arguments *arguments, const struct vgpu_operation_
         char source[OPERATION_TEXT_MAX], devices[OPERATION_DEVICES_MAX];
         char stop[OPERATION_STOP_MAX];
 
+        if (is_resume(report)) {
+                operation_tell_resumed(arguments, report, ret_document);
+                return;
+        }
         operation_tell_lost(report);
         if (arguments->is_json)
                 *ret_document = document_from_report(report);

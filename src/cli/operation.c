@@ -14,6 +14,7 @@
 
 #include "base/size.h"
 #include "base/text.h"
+#include "cli/document.h"
 #include "cli/instance-devices.h"
 
 static struct {
@@ -263,4 +264,21 @@ char *operation_describe_whole(char *text, const struct vgpu_operation_report *r
                 snprintf(text + n, OPERATION_WHOLE_MAX - (size_t)n, ", %s of it to read from disk",
                          operation_describe_time(time, report->fetch_seconds));
         return text;
+}
+
+void operation_tell_resumed(const struct arguments *arguments,
+                            const struct vgpu_operation_report *report, json_t **ret_document)
+{
+        char copy[OPERATION_TEXT_MAX], whole[OPERATION_WHOLE_MAX], devices[OPERATION_DEVICES_MAX];
+        char stop[OPERATION_STOP_MAX];
+
+        operation_tell_lost(report);
+        if (arguments->is_json)
+                *ret_document = document_from_report(report);
+        else
+                printf("resumed %s: %s%s%s, on %s\n", report->instance->name,
+                       operation_describe_copy(copy, report, "back"),
+                       operation_describe_whole(whole, report),
+                       operation_describe_stop(stop, report),
+                       operation_describe_devices(devices, report, report->to_device));
 }

@@ -4,6 +4,8 @@
 
 /* Shared by suspend, resume and migrate. */
 
+#include <jansson.h>
+
 #include <openvgpu/operation.h>
 
 #include "base/cleanup.h"
@@ -65,5 +67,9 @@ char *operation_describe_devices(char *text, const struct vgpu_operation_report 
 
 /* operation_tell_lost() - which processes did not come along, if any. */
 void operation_tell_lost(const struct vgpu_operation_report *report);
+
+/* operation_tell_resumed() - a resume's line, or its document. */
+void operation_tell_resumed(const struct arguments *arguments,
+                            const struct vgpu_operation_report *report, json_t **ret_document);
 
 #endif

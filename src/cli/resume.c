@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-
-#include "cli/document.h"
 #include "cli/operation.h"
-#include "cli/say.h"
 #include "cli/several.h"
 
 static int run(const struct arguments *arguments, struct vgpu_client *client, const char *name,
@@ -14,23 +10,6 @@ static int run(const struct arguments *arguments, struct vgpu_client *client, co
                                      ret_report);
 }
 
-static void tell(const struct arguments *arguments, const struct vgpu_operation_report *report,
-                 json_t **ret_document)
-{
-        char copy[OPERATION_TEXT_MAX], whole[OPERATION_WHOLE_MAX], devices[OPERATION_DEVICES_MAX];
-        char stop[OPERATION_STOP_MAX];
-
-        operation_tell_lost(report);
-        if (arguments->is_json)
-                *ret_document = document_from_report(report);
-        else
-                printf("resumed %s: %s%s%s, on %s\n", report->instance->name,
-                       operation_describe_copy(copy, report, "back"),
-                       operation_describe_whole(whole, report),
-                       operation_describe_stop(stop, report),
-                       operation_describe_devices(devices, report, report->to_device));
-}
-
 static bool is_off(const struct vgpu_instance *instance)
 {
         return instance->state == VGPU_INSTANCE_SUSPENDED ||
@@ -39,7 +18,7 @@ static bool is_off(const struct vgpu_instance *instance)
 
 static int run_resume(const struct arguments *arguments, struct vgpu_client *client)
 {
-        static const struct several_operation operation = { run, tell };
+        static const struct several_operation operation = { run, operation_tell_resumed };
         static const struct several several = { .is_meant = is_off,
                                                 .none = "no vGPU of yours is suspended",
                                                 .operation = &operation };

@@ -176,6 +176,10 @@ static void test_what_came_back_or_moved_is_one_line(void **state)
                    WORDS("migrate", "train", "--device=0"),
                    "migrated train from GPU 1 to GPU 0 in 0.67 s: 31.8 GiB across in 0.66 s "
                    "(52.1 GB/s), context 0.35 s\n");
+        expect_out("MigrateVgpu", ANSWER(REPORT(TRAIN, 1, 1)),
+                   WORDS("migrate", "train", "--device=1"),
+                   "resumed train: 31.8 GiB back in 0.66 s (52.1 GB/s), context 0.35 s, on GPU "
+                   "1\n");
 }
 
 static void test_info_is_read_by_people(void **state)
