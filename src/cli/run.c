@@ -4,6 +4,7 @@
  * signals, exit status and terminal are as without vgpu.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -56,15 +57,34 @@ static int create(const struct arguments *arguments, struct vgpu_client *client,
                        : 0;
 }
 
+/* One that is suspended refuses at first, so that the program is not thought to hang. */
+static int become(const struct arguments *arguments, struct vgpu_client *client, const char *name,
+                  char ***ret_environment)
+{
+        const struct vgpu_error *error;
+        int r = vgpu_guest_become(client, name, VGPU_GUEST_NO_WAIT, environ, ret_environment);
+
+        if (r == 0 || arguments_get(arguments, "no-wait"))
+                return r;
+        error = vgpu_client_get_error(client);
+        if (error->kind != VGPU_ERROR_WRONG_STATE)
+                return r;
+        if (!arguments->is_json)
+                fprintf(stderr,
+                        "vgpu: run: %s: the program's first CUDA call waits until 'vgpu resume "
+                        "%s'\n",
+                        error->message, name);
+        return vgpu_guest_become(client, name, 0, environ, ret_environment);
+}
+
 /* Returns only if it fails. */
 static int execute(const struct arguments *arguments, struct vgpu_client *client, const char *name)
 {
         CLEANUP(vgpu_guest_environment_freep) char **environment = NULL;
-        unsigned int flags = arguments_get(arguments, "no-wait") ? VGPU_GUEST_NO_WAIT : 0;
         const char *program = arguments->words[0];
         int error;
 
-        if (vgpu_guest_become(client, name, flags, environ, &environment) < 0)
+        if (become(arguments, client, name, &environment) < 0)
                 return say_error(arguments, client);
 
         execvpe(program, arguments->words, environment);
@@ -120,7 +140,7 @@ const struct command command_run = {
                 "as the quota, and no other. Any number of programs can share a vGPU.\n"
                 "\n"
                 "In a suspended vGPU, the program waits in its first CUDA call until the vGPU is\n"
-                "resumed.\n"
+                "resumed; a line on standard error says so.\n"
                 "\n"
                 "The exit status is that of the program; 127 if the program was not found, 126 if it\n"
                 "could not be executed, also because it is linked with musl. A program that is\n"

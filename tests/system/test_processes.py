@@ -90,11 +90,15 @@ class Processes(case.Case):
         self.host.vgpu("suspend", "train")
         refused = self.host.vgpu("run", "--vgpu", "train", "--no-wait", "--", "true", code=7)
         self.assertIn("is suspended", refused.errors)
+        waiting = self.host.vgpu("run", "--vgpu", "train", "--", "true")
+        self.assertEqual(waiting.errors, "vgpu: run: vGPU train is suspended: the program's first CUDA call waits until "
+                                         "'vgpu resume train'\n")
         second = self.host.run("train", "guest-train", "--size", "4M")
         self.host.wait_for("train", lambda vgpu: len(vgpu["processes"]) == 2, "to have both")
         self.assertEqual(self.host.get("train")["state"], "suspended")
         self.host.vgpu("resume", "train")
         second.wait_ready()
+        self.assertEqual(self.host.vgpu("run", "--vgpu", "train", "--", "true").errors, "")
         first.finish()
         second.finish()
 
