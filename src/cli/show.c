@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
 
 #include <openvgpu/accounting.h>
 #include <openvgpu/device.h>
@@ -15,10 +17,40 @@
 #include "cli/usage.h"
 #include "record/records.h"
 
+/* What it does of its own accord at this moment, and why not what it should. */
+static const char *describe_demand(const char *demand)
+{
+        static const struct {
+                const char *demand, *words;
+        } all[] = {
+                { "", "does nothing by itself" },
+                { "leaving", "leaves its device by itself" },
+                { "away", "has left its device by itself" },
+                { "waiting for memory", "waits for memory on its device" },
+                { "coming in", "comes back to its device by itself" },
+        };
+
+        for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+                if (strcmp(all[i].demand, demand) == 0)
+                        return all[i].words;
+        return demand;
+}
+
+#define TIMES_MAX 32
+
+static char *describe_times(char text[TIMES_MAX], uint64_t times)
+{
+        if (times == 1)
+                snprintf(text, TIMES_MAX, "once");
+        else
+                snprintf(text, TIMES_MAX, "%llu times", (unsigned long long)times);
+        return text;
+}
+
 /* When it leaves its device by itself, how it waits for room, and what that came to. */
 static void add_residency(struct facts *facts, const struct vgpu_instance *record)
 {
-        char time[DURATION_TEXT_MAX], bytes[SIZE_TEXT_MAX];
+        char time[DURATION_TEXT_MAX], bytes[SIZE_TEXT_MAX], times[TIMES_MAX];
 
         if (!record->swap_class[0])
                 return; /* the vgpud is older, and tells none of this */
@@ -31,18 +63,17 @@ static void add_residency(struct facts *facts, const struct vgpu_instance *recor
                   "");
         facts_add(facts, "swap_class", "class", json_string(record->swap_class), "%s",
                   record->swap_class);
-        facts_add(facts, "demand", "by itself", json_string(record->demand), "%s%s%s",
-                  record->demand[0] ? record->demand : "nothing now",
-                  record->demand_reason[0] ? ": " : "", record->demand_reason);
+        facts_add(facts, "demand", "now", json_string(record->demand), "%s%s%s",
+                  describe_demand(record->demand), record->demand_reason[0] ? ": " : "",
+                  record->demand_reason);
         facts_add(facts, "demand_reason", NULL, json_string(record->demand_reason), "%s", "");
-        facts_add(facts, "swaps", "swapped", json_integer((json_int_t)record->n_swaps),
-                  "%llu times, %s", (unsigned long long)record->n_swaps,
+        facts_add(facts, "swaps", "swapped", json_integer((json_int_t)record->n_swaps), "%s, %s",
+                  describe_times(times, record->n_swaps),
                   size_format(bytes, record->swapped_bytes));
         facts_add(facts, "swapped_bytes", NULL, json_integer((json_int_t)record->swapped_bytes),
                   "%s", "");
         facts_add(facts, "waits", "waited for room", json_integer((json_int_t)record->n_waits),
-                  "%llu times, %.1f s", (unsigned long long)record->n_waits,
-                  record->waited_seconds);
+                  "%s, %.1f s", describe_times(times, record->n_waits), record->waited_seconds);
         facts_add(facts, "waited_seconds", NULL, json_real(record->waited_seconds), "%s", "");
         facts_add(facts, "resident_seconds", "on a device", json_real(record->resident_seconds),
                   "%.0f s", record->resident_seconds);
@@ -159,7 +190,7 @@ static void add_type(struct facts *facts, struct vgpu_host *host, uint32_t insta
         r = vgpu_type_get_name(host, type, &name);
         facts_add_text(facts, "type_name", "type's name", host, r, name);
         r = vgpu_type_get_frame_buffer(host, type, &bytes);
-        facts_add_bytes(facts, "frame_buffer", "frame buffer", host, r, bytes);
+        facts_add_bytes(facts, "frame_buffer", "type's frame buffer", host, r, bytes);
 }
 
 static void add_state(struct facts *facts, struct vgpu_host *host, uint32_t instance)
@@ -172,7 +203,7 @@ static void add_state(struct facts *facts, struct vgpu_host *host, uint32_t inst
         r = vgpu_instance_get_frame_buffer_used(host, instance, &bytes);
         facts_add_bytes(facts, "frame_buffer_used", "frame buffer used", host, r, bytes);
         r = vgpu_instance_get_runtime_state_size(host, instance, &bytes);
-        facts_add_bytes(facts, "runtime_state", "state besides it", host, r, bytes);
+        facts_add_bytes(facts, "runtime_state", "runtime state", host, r, bytes);
         r = vgpu_instance_get_frame_rate_limit(host, instance, &number);
         facts_add_number(facts, "frame_rate_limit", "frame-rate limit", host, r, number, "/s");
         r = vgpu_instance_get_ecc(host, instance, &flag);
