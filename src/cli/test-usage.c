@@ -301,23 +301,23 @@ static void test_top_drops_columns_by_importance_and_marks_what_it_cuts(void **s
                     "über-über-+ migrating    0%    0B/0B");
         expect_view(
                 79,
-                "VGPU / PROGRAM     STATE      GPU SHARE  USE  MEM  ENC      MEMORY     GPU TIME",
-                "GPU 31 NVIDIA H200 with a lon+ 100% [||||||||||||||||||||] mem 100%  140G/140G",
-                "a                  suspending   0  100%  60%   0%   0%  140G/140G         0.0 s",
-                "  2147483647 a name that is +           100% 100% 100%    1E              0.0 s",
-                "über-über-über-üb+ migrating   31    0%   0%   0%   0%    0B/0B      11574d 01h");
+                "VGPU / PROGRAM    STATE      GPU ENTITL  USE  MEM  ENC      MEMORY     GPU TIME",
+                "GPU 31 NVIDIA H200 with a lon+ 100% [||||||||||||||||||||] bus 100%  140G/140G",
+                "a                 suspending   0   100%  60%   0%   0%  140G/140G         0.0 s",
+                "  2147483647 a name that is+            100% 100% 100%    1E              0.0 s",
+                "über-über-über-ü+ migrating   31     0%   0%   0%   0%    0B/0B      11574d 01h");
         /* All of it, also of the names. */
         expect_view(
                 0,
-                "VGPU / PROGRAM                                           STATE      GPU SHARE  USE"
+                "VGPU / PROGRAM                                           STATE      GPU ENTITL  USE"
                 "  MEM  ENC  DEC JPEG  OFA      MEMORY     GPU TIME",
-                "GPU 31 NVIDIA H200 with a long name 100% [||||||||||||||||||||] mem 100% "
+                "GPU 31 NVIDIA H200 with a long name 100% [||||||||||||||||||||] bus 100% "
                 " 140G/140G",
-                "a                                                        suspending   0  100%  60%"
+                "a                                                        suspending   0   100%  60%"
                 "   0%   0%   0%   0%   0%  140G/140G         0.0 s",
-                "  2147483647 a name that is much longer than what there is room for           100%"
+                "  2147483647 a name that is much longer than what there is room for            100%"
                 " 100% 100% 100% 100% 100%    1E              0.0 s",
-                "über-über-über-über                                      migrating   31    0%   0%"
+                "über-über-über-über                                      migrating   31     0%   0%"
                 "   0%   0%   0%   0%   0%    0B/0B      11574d 01h");
 }
 
@@ -360,13 +360,13 @@ static void test_top_shows_each_of_several_devices(void **state)
         assert_int_equal(view.n_lines, 4);
         assert_string_equal(
                 view.lines[0].text,
-                "job                running     2x   75%  40%   0%   0%    4G/8G          12.0 s");
+                "job               running     2x    75%  40%   0%   0%    4G/8G          12.0 s");
         assert_string_equal(
                 view.lines[1].text,
-                "  on GPU 2                      2  100%   0%   0%   0%    1G/4G           0.0 s");
+                "  on GPU 2                     2   100%   0%   0%   0%    1G/4G           0.0 s");
         assert_string_equal(
                 view.lines[2].text,
-                "  on GPU 0                      0   50%  80%   0%   0%    3G/4G          12.0 s");
+                "  on GPU 0                     0    50%  80%   0%   0%    3G/4G          12.0 s");
         assert_ptr_equal(view.lines[2].part, &of_part[1]);
         assert_int_equal(view.lines[2].gpu, 80);
         assert_ptr_equal(view.lines[3].process, &small);
@@ -382,21 +382,21 @@ static void test_top_once_is_text(void **state)
         (void)state;
         expect_out(
                 "GetUtilization", ANSWER(UTILIZATION), WORDS("top", "--once"),
-                "GPU 0  NVIDIA H200        98% [||||||||||||||||||||] mem  45% 31.8G/140G\n"
-                "VGPU / PROGRAM     STATE      GPU SHARE  USE  MEM  ENC  DEC JPEG  OFA      MEMORY"
+                "GPU 0  NVIDIA H200        98% [||||||||||||||||||||] bus  45% 31.8G/140G\n"
+                "VGPU / PROGRAM     STATE      GPU ENTITL  USE  MEM  ENC  DEC JPEG  OFA      MEMORY"
                 "     GPU TIME\n"
-                "train              running      0   75%  74%  40%   3%   0%   0%   0% 31.8G/40G  "
+                "train              running      0    75%  74%  40%   3%   0%   0%   0% 31.8G/40G  "
                 "      1:02:06\n"
-                "  4711 python3                           50%  20%   3%   0%   0%   0% 15.9G      "
+                "  4711 python3                            50%  20%   3%   0%   0%   0% 15.9G      "
                 "        31:03\n"
-                "  4712 worker                            24%  20%   3%   0%   0%   0% 15.9G      "
+                "  4712 worker                             24%  20%   3%   0%   0%   0% 15.9G      "
                 "        31:03\n"
-                "serve              suspended    -    0%   0%   0%   0%   0%   0%   0%    0B/40G  "
+                "serve              suspended    -     0%   0%   0%   0%   0%   0%   0%    0B/40G  "
                 "       12.0 s\n");
         /* A pipe is no screen. */
         expect_out(
                 "GetUtilization", ANSWER("'devices':[],'vgpus':[]"), WORDS("top"),
-                "VGPU / PROGRAM     STATE      GPU SHARE  USE  MEM  ENC  DEC JPEG  OFA      MEMORY"
+                "VGPU / PROGRAM     STATE      GPU ENTITL  USE  MEM  ENC  DEC JPEG  OFA      MEMORY"
                 "     GPU TIME\n");
 }
 

@@ -21,11 +21,11 @@ static const struct {
         const char *title;
         size_t width;
 } columns[TOP_COLUMNS] = {
-        [TOP_STATE] = { "STATE", 10 },   [TOP_DEVICE] = { "GPU", 3 },
-        [TOP_SHARE] = { "SHARE", 5 },    [TOP_USE] = { "USE", 4 },
-        [TOP_MEMORY_USE] = { "MEM", 4 }, [TOP_ENCODER] = { "ENC", 4 },
-        [TOP_DECODER] = { "DEC", 4 },    [TOP_JPEG] = { "JPEG", 4 },
-        [TOP_OFA] = { "OFA", 4 },        [TOP_MEMORY] = { "MEMORY", 11 },
+        [TOP_STATE] = { "STATE", 10 },    [TOP_DEVICE] = { "GPU", 3 },
+        [TOP_ENTITLED] = { "ENTITL", 6 }, [TOP_USE] = { "USE", 4 },
+        [TOP_MEMORY_USE] = { "MEM", 4 },  [TOP_ENCODER] = { "ENC", 4 },
+        [TOP_DECODER] = { "DEC", 4 },     [TOP_JPEG] = { "JPEG", 4 },
+        [TOP_OFA] = { "OFA", 4 },         [TOP_MEMORY] = { "MEMORY", 11 },
         [TOP_TIME] = { "GPU TIME", 12 },
 };
 
@@ -34,9 +34,9 @@ static const struct {
         enum top_column column;
         size_t name;
 } importance[TOP_COLUMNS] = {
-        { TOP_USE, NAME_MIN },          { TOP_MEMORY, NAME_MIN },     { TOP_STATE, NAME_MIN },
-        { TOP_SHARE, NAME_MIN + 2 },    { TOP_DEVICE, NAME_MIN + 2 }, { TOP_TIME, NAME_USUAL },
-        { TOP_MEMORY_USE, NAME_USUAL }, { TOP_ENCODER, NAME_USUAL },  { TOP_DECODER, NAME_FULL },
+        { TOP_USE, NAME_MIN },          { TOP_MEMORY, NAME_MIN },        { TOP_STATE, NAME_MIN },
+        { TOP_ENTITLED, NAME_MIN + 2 }, { TOP_DEVICE, NAME_MIN + 2 },    { TOP_TIME, NAME_USUAL },
+        { TOP_MEMORY_USE, NAME_USUAL }, { TOP_ENCODER, NAME_USUAL - 1 }, { TOP_DECODER, NAME_FULL },
         { TOP_JPEG, NAME_FULL },        { TOP_OFA, NAME_FULL },
 };
 

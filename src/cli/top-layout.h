@@ -21,7 +21,7 @@
 enum top_column {
         TOP_STATE,
         TOP_DEVICE,
-        TOP_SHARE,
+        TOP_ENTITLED,
         TOP_USE,
         TOP_MEMORY_USE,
         TOP_ENCODER,

@@ -102,7 +102,7 @@ static void make_device(char *text, const struct top_layout *layout,
                 add(&line, "]");
         }
         if (layout->shows_device_memory_use)
-                add(&line, " mem %3u%%", device->percents->memory);
+                add(&line, " bus %3u%%", device->percents->memory);
         if (layout->shows_device_memory)
                 add_memory(&line, device->memory_used, device->memory_total);
         end(&line);
@@ -168,7 +168,7 @@ static void format_demand(char *text, size_t size, const char *demand, uint32_t 
         bool is_coming = strcmp(demand, "coming in") == 0;
 
         if (strcmp(demand, "waiting for memory") == 0)
-                snprintf(text, size, "needs room");
+                snprintf(text, size, "waits: mem");
         else if (percent > 0 && (is_coming || strcmp(demand, "leaving") == 0))
                 snprintf(text, size, "%s %u%%", is_coming ? "coming" : "leaves", percent);
         else
@@ -207,8 +207,8 @@ static void make_instance(struct top_line *to, const struct top_layout *layout,
                 add_state(&line, instance);
         if (layout->shows[TOP_DEVICE])
                 add(&line, " %3s", device);
-        if (layout->shows[TOP_SHARE])
-                add(&line, " %4.0f%%", instance->entitled);
+        if (layout->shows[TOP_ENTITLED])
+                add(&line, " %5.0f%%", instance->entitled);
         add_percents(&line, layout, instance->percents);
         if (layout->shows[TOP_MEMORY])
                 add_memory(&line, instance->frame_buffer_used, instance->frame_buffer);
@@ -229,8 +229,8 @@ static void make_part(struct top_line *to, const struct top_layout *layout,
         add_name(&line, label, layout->label);
         if (layout->shows[TOP_DEVICE])
                 add(&line, " %3u", part->device);
-        if (layout->shows[TOP_SHARE])
-                add(&line, " %4.0f%%", part->entitled);
+        if (layout->shows[TOP_ENTITLED])
+                add(&line, " %5.0f%%", part->entitled);
         add_percents(&line, layout, part->percents);
         if (layout->shows[TOP_MEMORY])
                 add_memory(&line, part->frame_buffer_used,
@@ -252,8 +252,8 @@ static void make_process(struct top_line *to, const struct top_layout *layout,
         add_name(&line, label, layout->label);
         if (layout->shows[TOP_DEVICE])
                 add(&line, " %3s", "");
-        if (layout->shows[TOP_SHARE])
-                add(&line, " %5s", "");
+        if (layout->shows[TOP_ENTITLED])
+                add(&line, " %6s", "");
         add_percents(&line, layout, process->percents);
         if (layout->shows[TOP_MEMORY])
                 add(&line, " %5s%6s", format_short(used, sizeof(used), process->memory_used), "");

@@ -211,7 +211,7 @@ class Top(case.Case):
         terminal = self.top(columns=200)
         terminal.wait(lambda s: "running" in (self.row_of(s, name) or ""), "the whole name")
         titles = terminal.read().text()[3]
-        self.assertEqual(titles.split(), "VGPU / PROGRAM STATE GPU SHARE USE MEM ENC DEC JPEG OFA "
+        self.assertEqual(titles.split(), "VGPU / PROGRAM STATE GPU ENTITL USE MEM ENC DEC JPEG OFA "
                                          "MEMORY GPU TIME".split())
         self.assertIn("p programs", terminal.screen.text()[-1])
         self.assertGreater(len(terminal.screen.text()[1]), 100)
@@ -349,7 +349,7 @@ class Demand(unittest.TestCase):
         self.host.wait_state("waits", "evicted")
         held.hold("imported")
         waits.write("")
-        self.wait_shown("waits", "waiting for memory", "needs room")
+        self.wait_shown("waits", "waiting for memory", "waits: mem")
         until(lambda: re.search("held .*without a gate", self.host.vgpu("ls").output), "the reason",
               context=lambda: self.host.vgpu("ls").output)
         held.hold("nothing")
