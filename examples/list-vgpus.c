@@ -13,9 +13,14 @@ static void print(const struct vgpu_instance *vgpu)
 {
         const double gib = 1024.0 * 1024 * 1024;
 
-        printf("%s: %s on GPU %u, %.1f of %.1f GiB\n", vgpu->name,
-               vgpu_instance_state_get_name(vgpu->state), (unsigned int)vgpu->device,
-               (double)vgpu->frame_buffer_used / gib, (double)vgpu->frame_buffer / gib);
+        printf("%s: %s on GPU %u", vgpu->name, vgpu_instance_state_get_name(vgpu->state),
+               (unsigned int)vgpu->device);
+        for (size_t i = 1; i < vgpu->n_parts; i++)
+                printf(",%u", (unsigned int)vgpu->parts[i]->device);
+        printf(", %.1f of ", (double)vgpu->frame_buffer_used / gib);
+        if (vgpu->n_parts > 1)
+                printf("%zu x ", vgpu->n_parts);
+        printf("%.1f GiB\n", (double)vgpu->frame_buffer / gib);
         for (size_t i = 0; i < vgpu->n_processes; i++)
                 printf("    %d %s\n", (int)vgpu->processes[i]->pid, vgpu->processes[i]->name);
 }
