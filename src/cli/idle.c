@@ -20,9 +20,11 @@ static void print(const struct vgpu_instance *instance)
                 printf("%s: stays on GPU%s %s however long it is idle\n", instance->name, plural,
                        instance_devices_format(devices, instance));
         else
-                printf("%s: leaves GPU%s %s after %s without work (%s), and comes back when it has "
-                       "work\n",
-                       instance->name, plural, instance_devices_format(devices, instance),
+                printf("%s:%s leaves GPU%s %s after %s without work (%s), and comes back when it "
+                       "has work\n",
+                       instance->name,
+                       instance->n_processes == 0 ? " once a program has run in it," : "", plural,
+                       instance_devices_format(devices, instance),
                        duration_format(text, instance->idle_after),
                        duration_get_how(instance->idle_keeps_context));
 }
