@@ -63,6 +63,19 @@ static void test_distance_counts_typing_errors(void **state)
         assert_true(text_distance("ls", longest) == SIZE_MAX);
 }
 
+static void test_what_is_meant_is_like_it(void **state)
+{
+        size_t fewest = TEXT_LEAST;
+        (void)state;
+
+        assert_false(text_is_closer("foo", "top", &fewest));
+        assert_false(text_is_closer("l", "rm", &fewest));
+        assert_false(text_is_closer("susp", "suspend", &fewest));
+        assert_true(text_is_closer("sl", "ls", &fewest));
+        assert_int_equal(fewest, 1);
+        assert_false(text_is_closer("sl", "ls", &fewest));
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -70,6 +83,7 @@ int main(void)
                 cmocka_unit_test(test_a_long_text_is_cut_between_characters),
                 cmocka_unit_test(test_width_counts_characters),
                 cmocka_unit_test(test_distance_counts_typing_errors),
+                cmocka_unit_test(test_what_is_meant_is_like_it),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

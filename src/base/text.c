@@ -97,3 +97,13 @@ size_t text_distance(const char *a, const char *b)
                 }
         return steps[n][m];
 }
+
+bool text_is_closer(const char *name, const char *other, size_t *fewest)
+{
+        size_t distance = text_distance(name, other);
+
+        if (distance >= *fewest || 2 * distance > strlen(name))
+                return false;
+        *fewest = distance;
+        return true;
+}

@@ -7,6 +7,7 @@
  * name would otherwise reach the administrator's terminal.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -23,5 +24,12 @@ size_t text_width(const char *text);
  * neighbour to make @b of @a: for "did you mean". Texts of 32 letters or more are infinitely far.
  */
 size_t text_distance(const char *a, const char *b);
+
+/*
+ * text_is_closer() - may @name be meant for @other, by fewer errors than @fewest tells? Then @fewest is
+ * set. Begin with TEXT_LEAST: more than two errors, or in more than half of its letters, are another word.
+ */
+#define TEXT_LEAST 3
+bool text_is_closer(const char *name, const char *other, size_t *fewest);
 
 #endif

@@ -41,21 +41,22 @@ static size_t count_options(const struct command *command)
         return n;
 }
 
+/* Every command has them; take_option() knows them. */
+static const char *const everywhere[] = { "json", "help" };
+
 static void complain_unknown(struct parser *parser, const char *name)
 {
         const struct command *command = parser->arguments->command;
         const char *similar = NULL;
-        size_t least = 3;
+        size_t least = TEXT_LEAST;
         char hint[128];
 
-        for (size_t i = 0; i < count_options(command); i++) {
-                size_t distance = text_distance(name, command->options[i].name);
-
-                if (distance < least) {
-                        least = distance;
+        for (size_t i = 0; i < count_options(command); i++)
+                if (text_is_closer(name, command->options[i].name, &least))
                         similar = command->options[i].name;
-                }
-        }
+        for (size_t i = 0; i < sizeof(everywhere) / sizeof(everywhere[0]); i++)
+                if (text_is_closer(name, everywhere[i], &least))
+                        similar = everywhere[i];
         if (similar)
                 snprintf(hint, sizeof(hint), "did you mean '--%s'?", similar);
         else

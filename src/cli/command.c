@@ -97,21 +97,15 @@ const struct command *command_find_pair(const char *first, const char *second)
 const struct command *command_find_similar(const char *name)
 {
         const struct command *best = NULL;
-        size_t least = 3; /* more errors than two are another word */
+        size_t least = TEXT_LEAST;
 
         for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++)
                 if (strcmp(synonyms[i].other, name) == 0)
                         return command_find(synonyms[i].ours);
 
-        for (size_t i = 0; commands[i]; i++) {
-                size_t distance = text_distance(name, commands[i]->name);
-
-                /* Nothing is left of a short word in which every letter is wrong. */
-                if (distance < least && distance < strlen(commands[i]->name)) {
-                        least = distance;
+        for (size_t i = 0; commands[i]; i++)
+                if (text_is_closer(name, commands[i]->name, &least))
                         best = commands[i];
-                }
-        }
         return best;
 }
 

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <grp.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -487,6 +488,34 @@ static size_t find_option(int value)
         return i;
 }
 
+/* Of those whose values are less than @end. */
+static const char *find_similar(const char *name, int end)
+{
+        const char *similar = NULL;
+        size_t least = TEXT_LEAST;
+
+        for (size_t i = 0; i < N_OPTIONS; i++)
+                if (table[i].value < end && text_is_closer(name, table[i].name, &least))
+                        similar = table[i].name;
+        return similar;
+}
+
+/* getopt has named the bad option already. */
+static void suggest(const char *word)
+{
+        const char *similar = NULL;
+        char name[64];
+
+        if (strncmp(word, "--", 2) == 0) {
+                snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
+                similar = find_similar(name, INT_MAX);
+        }
+        if (similar && strcmp(similar, name) != 0)
+                fprintf(stderr, "hint: did you mean '--%s'?\n", similar);
+        else
+                fprintf(stderr, "Try 'vgpud --help'.\n");
+}
+
 static enum options_verdict take_word(struct options *options, int value, const char *argument)
 {
         static const struct configuration_kind words = { .complain = complain };
@@ -500,7 +529,7 @@ static enum options_verdict take_word(struct options *options, int value, const 
                 printf("vgpud %s\n", OPENVGPU_VERSION);
                 return OPTIONS_DONE;
         case '?':
-                fprintf(stderr, "Try 'vgpud --help'.\n"); /* getopt has named the bad option */
+                suggest(options->argv[optind - 1]);
                 return OPTIONS_BAD;
         }
         place.key = table[find_option(value)].name;
@@ -576,19 +605,10 @@ struct reading {
 
 static bool complain_unknown(const struct configuration_place *place)
 {
+        const char *similar = find_similar(place->key, OPTION_CONFIG);
         struct configuration_place line = *place;
-        const char *similar = NULL;
-        size_t least = 3;
 
         line.key = NULL;
-        for (size_t i = 0; i < N_OPTIONS; i++) {
-                size_t distance = text_distance(place->key, table[i].name);
-
-                if (distance < least && table[i].value < OPTION_CONFIG) {
-                        least = distance;
-                        similar = table[i].name;
-                }
-        }
         configuration_complain(&line,
                                similar ? "unknown key '%s'; did you mean '%s'?"
                                        : "unknown key '%s'; see vgpud.conf(5)",

@@ -121,6 +121,17 @@ static void test_drop_ins_win_in_the_order_of_their_names(void **state)
         assert_int_equal(options.slab_size, 2 << 20);
 }
 
+static void test_a_wrong_option_is_told_what_was_meant(void **state)
+{
+        (void)state;
+        assert_int_equal(PARSE("--overcomit=0"), OPTIONS_BAD);
+        assert_non_null(strstr(said, "hint: did you mean '--overcommit'?\n"));
+        assert_int_equal(PARSE("--colour"), OPTIONS_BAD);
+        assert_non_null(strstr(said, "Try 'vgpud --help'.\n"));
+        assert_int_equal(PARSE("--slab-size"), OPTIONS_BAD);
+        assert_non_null(strstr(said, "Try 'vgpud --help'.\n"));
+}
+
 /* @text makes one complaint, behind "vgpud: FILE:". */
 static void expect_complaint(const char *text, const char *complaint)
 {
@@ -267,6 +278,7 @@ int main(void)
                 cmocka_unit_test_setup(test_a_file_sets_what_the_command_line_does_not, clear),
                 cmocka_unit_test_setup(test_what_containers_may_have_made, clear),
                 cmocka_unit_test_setup(test_drop_ins_win_in_the_order_of_their_names, clear),
+                cmocka_unit_test_setup(test_a_wrong_option_is_told_what_was_meant, clear),
                 cmocka_unit_test_setup(test_what_is_wrong_is_said_with_file_and_line, clear),
                 cmocka_unit_test_setup(test_all_that_is_wrong_is_said, clear),
                 cmocka_unit_test_setup(test_a_named_file_must_be_there_and_readable, clear),
