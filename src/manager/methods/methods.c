@@ -348,16 +348,31 @@ static int prepare_run(struct control_pending *pending, struct failure *failure)
         return 0;
 }
 
+/* As an example of a place: of a vGPU of several devices, it is another one than its own. */
+static struct place reverse(struct place place)
+{
+        struct place reversed = place_nowhere;
+        size_t n = place_count(&place);
+
+        for (size_t i = 0; i < n; i++)
+                reversed.device[i] = place.device[n - 1 - i];
+        return reversed;
+}
+
 /* As many as it has: the first for its first part. */
 static int find_target(const struct instance *instance, const char *list, struct place *ret_place,
                        struct failure *failure)
 {
         int r = place_find(instance->manager, list, ret_place, failure);
+        const struct place other = reverse(instance_place(instance));
+        char hint[96], text[PLACE_TEXT_MAX];
         size_t n = place_count(ret_place);
 
         if (r < 0 || n == instance->n_parts)
                 return r;
-        return failure_parameter(failure, "device", "name as many, in the order of its own",
+        snprintf(hint, sizeof(hint), "name %zu device%s, for example --device %s",
+                 instance->n_parts, instance->n_parts > 1 ? "s" : "", place_describe(&other, text));
+        return failure_parameter(failure, "device", hint,
                                  "vGPU %s has %zu device%s, and %zu %s named", instance->name,
                                  instance->n_parts, instance->n_parts > 1 ? "s" : "", n,
                                  n > 1 ? "are" : "is");
