@@ -97,9 +97,10 @@ int instance_check_size(const struct device *device, uint64_t frame_buffer, stru
         char wanted[SIZE_TEXT_MAX], total[SIZE_TEXT_MAX];
 
         if (frame_buffer < FRAME_BUFFER_MIN)
-                return failure_parameter(failure, "frame_buffer", "sizes have a unit: 40G, 512M",
-                                         "a vGPU has at least 2 MiB, not %s",
-                                         size_format(wanted, frame_buffer));
+                return failure_parameter(
+                        failure, "frame_buffer",
+                        frame_buffer < KIB ? "sizes have a unit: 40G, 512M" : "the smallest is 2M",
+                        "a vGPU has at least 2 MiB, not %s", size_format(wanted, frame_buffer));
         if (frame_buffer <= device->memory_total)
                 return 0;
         size_format(total, device->memory_total);
