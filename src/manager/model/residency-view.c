@@ -53,11 +53,11 @@ static const char *get_demand(const struct instance *instance)
                 return "coming in";
         if (instance->residency.is_leaving && instance->state == STATE_SUSPENDING)
                 return "leaving";
-        if (residency_get_asks(instance))
+        if (instance->state != STATE_RUNNING && !instance_is_away(instance))
+                return ""; /* suspended by hand, nothing that it waits for comes by itself */
+        if (residency_get_asks(instance) || instance->residency.wanted_ns)
                 return "waiting for memory";
-        if (!instance_is_away(instance))
-                return "";
-        return instance->residency.wanted_ns ? "waiting for memory" : "away";
+        return instance_is_away(instance) ? "away" : "";
 }
 
 uint64_t residency_view_get_resident(const struct instance *instance)

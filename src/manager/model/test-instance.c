@@ -293,6 +293,12 @@ static void test_one_that_comes_in_says_how_far_it_is(void **state)
         residency_view_get(&one, &view);
         assert_string_equal(view.demand, "");
         assert_int_equal(view.percent, 0);
+        one.part[0].residency.asks_ns = 1;
+        residency_view_get(&one, &view);
+        assert_string_equal(view.demand, "waiting for memory");
+        one.state = STATE_SUSPENDED; /* by hand: it waits for nothing that comes by itself */
+        residency_view_get(&one, &view);
+        assert_string_equal(view.demand, "");
         free_manager(manager);
 }
 

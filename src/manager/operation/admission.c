@@ -241,15 +241,31 @@ static uint64_t sum_own(const struct operation *operation)
         return sum;
 }
 
+/* Of an overcommitted device, where others leave for it: so much is free, and it was not its turn. */
+static void refuse_turn(struct operation *operation)
+{
+        operation_fail(operation, -ENOSPC, "NoRoom",
+                       "wait longer ('--timeout SECONDS'), or suspend who is there",
+                       "the turn of vGPU %s on device %u did not come in time",
+                       operation->instance->name, device_of(operation)->index);
+        end(operation);
+}
+
 static void refuse(struct operation *operation)
 {
         const struct device *device = device_of(operation);
         char free_text[SIZE_TEXT_MAX], owed_text[SIZE_TEXT_MAX], needed_text[SIZE_TEXT_MAX];
         uint64_t own = sum_own(operation), owed = room_owed(&device->room) - own;
+        uint64_t needed =
+                own > 0 && !operation->admission.awaits_turn ? own : operation->admission.needed;
 
+        if (operation->admission.awaits_turn && operation->admission.free >= needed) {
+                refuse_turn(operation);
+                return;
+        }
         size_format(free_text, operation->admission.free);
         size_format(owed_text, owed);
-        size_format(needed_text, own > 0 ? own : operation->admission.needed);
+        size_format(needed_text, needed);
         operation_fail(operation, -ENOSPC, "NoRoom",
                        "end or suspend what is there, or choose another device",
                        "device %u has %s free%s%s%s, %s are needed", device->index, free_text,
