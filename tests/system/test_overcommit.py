@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """An overcommitted device: vGPUs that do not fit on it together come in by demand, and lose nothing."""
+import mmap
 import os
 import re
 import select
 import signal
+import struct
 import time
 import unittest
 import unittest.mock
@@ -12,6 +14,7 @@ import unittest.mock
 from guest import Guest
 from harness import MIB, Host, expect_error
 from wait import until
+from wire import Gate
 
 # Two of these fit on a device of 256 MiB beside their contexts of 16 MiB, three do not.
 SIZE = ("--size", "80M", "--piece", "10M")
@@ -471,6 +474,49 @@ class Shares(Overcommitted):
         for _, resident, kernels, steps in (much, little):
             self.assertLessEqual(kernels, resident + 0.5, (before, after))
             self.assertGreater(steps, 0)
+        self.finish(*guests)
+
+
+class Liars(Overcommitted):
+    """Processes that ask for room all the time and take nothing."""
+
+    WANTED_AT = 8 * 6 + 4 * 4 + 8 + 8  # in a slot of the instance page (src/state/instance-page.h)
+    ASKS_AT = WANTED_AT + 8
+
+    def lie(self, vgpu):
+        gate = Gate(str(self.host.run / "gate.sock"))
+        gate.join(vgpu)
+        _, body, fds = gate.receive_message()
+        page = mmap.mmap(fds[0], os.fstat(fds[0]).st_size)
+        slot = 64 + 128 * struct.unpack_from("<I", body)[0]
+        struct.pack_into("<Q", page, slot + self.WANTED_AT, 2 * MIB)
+        for n in range(1, 10000):
+            struct.pack_into("<I", page, slot + self.ASKS_AT, n)
+            select.select([], [], [], 0.2)
+
+    def start_liar(self, vgpu):
+        pid = os.fork()
+        if pid == 0:
+            try:
+                self.lie(vgpu)
+            finally:
+                os._exit(1)
+        self.addCleanup(os.waitpid, pid, 0)
+        self.addCleanup(os.kill, pid, signal.SIGKILL)
+
+    def test_small_quotas_hold_back_little(self):
+        """Twelve of 2 MiB; the others have half of the device, and go on."""
+        self.host.kill_manager()
+        self.host.start(options=("--simulate", "1xH200:2G", "--pool-limit", "6G"))
+        for i in range(2):
+            self.create(f"v{i}", 600 * MIB)
+        guests = [self.guest(f"v{i}", size=("--size", "500M", "--piece", "50M")) for i in range(2)]
+        for i in range(12):
+            self.start_liar(self.host.call("CreateVgpu", name=f"liar{i}", frame_buffer=2 * MIB)["vgpu"]["uuid"])
+        until(lambda: (self.host.root / "log").read_text().count("process joined") >= 14, "all to have joined")
+        for guest in guests:
+            wanted = guest.steps() + 40  # it takes the liars some rounds
+            until(lambda guest=guest, wanted=wanted: guest.steps() >= wanted, "the steps", seconds=60)
         self.finish(*guests)
 
 

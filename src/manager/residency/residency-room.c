@@ -35,7 +35,7 @@
 /* So long it must be that all others together are not enough. */
 #define DENY_NS (NS_PER_SECOND / 2)
 
-/* What an attempt needs more after one that had not enough, and the most of it. */
+/* What an attempt needs more after one that had not enough, and the most of it; beyond the first, no more than the quota. */
 #define EXTRA_FIRST (16 * MIB)
 #define EXTRA_PART  8 /* of the device */
 
@@ -138,12 +138,21 @@ static void take_turn(struct instance *instance)
         admission_take_turn(instance->operation);
 }
 
+/* What is promised to many that ask and take nothing is held back from all others: small quotas may have little of it. */
+static uint64_t get_most_extra(const struct instance *instance, const struct device *device)
+{
+        uint64_t most = device->memory_total / EXTRA_PART;
+        uint64_t own = instance->frame_buffer > EXTRA_FIRST ? instance->frame_buffer : EXTRA_FIRST;
+
+        return most < own ? most : own;
+}
+
 /* If what there is has not been enough for its allocation, it needs more the next time. */
 static void answer(struct instance *instance, size_t number, const char *denial)
 {
         struct instance_part *part = &instance->part[number];
         struct residency_part *mine = &part->residency;
-        uint64_t most = part->device->memory_total / EXTRA_PART;
+        uint64_t most = get_most_extra(instance, part->device);
 
         if (denial)
                 log_event_of(instance->owner, LOG_LEVEL_NOTICE, "an allocation is refused",
