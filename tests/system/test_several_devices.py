@@ -377,7 +377,7 @@ class Metered(Case):
         ids = [part["id"] for part in vgpu["parts"]]
         rows = self.host.vgpu("licence", "--json").json["licences"]
         self.assertEqual(sorted((row["id"], row["name"]) for row in rows), sorted((id, "job") for id in ids))
-        self.assertIn("job: leaves GPUs 2,0 after", self.host.vgpu("idle", "job", "1h").output)
+        self.assertIn("job: once a program has run in it, leaves GPUs 2,0 after", self.host.vgpu("idle", "job", "1h").output)
         guest = self.guest("job")
         self.assertEqual(self.tell(guest, "hold 1 24M"), "held")
         self.assertEqual(self.tell(guest, f"busy 1 {self.BUSY_US}"), "done")

@@ -131,7 +131,8 @@ class Gate(Packets):
     """What a process says that claims to be a guest."""
 
     MAGIC, VERSION = 0x45544147, 5  # the oldest that vgpud lets in: of vGPUs of one device
-    NEWEST = 7
+    NEWEST = 8
+    SEEN_SINCE, SEEN_MAX = 8, 32  # devices that the driver sees, in JOIN
     JOIN, CLOSED, ALLOCATIONS, EXPORTED, RELEASED, MAPPED, OPENED, CREATED, WAITING, TAKEN, IMPORT, OFFERED, USES, ORDER = \
         range(1, 15)
     IMPORTS_MAX, USES_MAX = 65536, 64
@@ -146,8 +147,9 @@ class Gate(Packets):
 
     def join(self, vgpu, state=OPEN_STATE, version=VERSION, driver_version=13000, imports=0,
              ticket_slot=0):
+        seen = bytes(4 * self.SEEN_MAX) if version >= self.SEEN_SINCE else b""
         self.send(self.header(self.JOIN, version=version) +
-                  struct.pack("<64sIIQII", vgpu.encode(), state, driver_version, 0, imports, ticket_slot))
+                  struct.pack("<64sIIQII", vgpu.encode(), state, driver_version, 0, imports, ticket_slot) + seen)
 
     def send_import(self, number, ticket):
         self.send(self.header(self.IMPORT) + struct.pack("<Q", number) + ticket)
