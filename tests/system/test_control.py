@@ -95,11 +95,11 @@ class Calls(unittest.TestCase):
         self.assertEqual(before, (self.host.call("ListDevices"), self.host.call("ListVgpus")))
 
     def test_a_forgotten_unit_is_noticed(self):
-        for size in (20, 2 * MIB - 1):
+        for size, hint in ((20, "sizes have a unit"), (2 * MIB - 1, "the smallest is 2M")):
             error = expect_error("InvalidParameter", self.create, "small", size)
             self.assertEqual(error.parameters["parameter"], "frame_buffer")
             self.assertIn("2 MiB", error.parameters["message"])
-            self.assertIn("unit", error.parameters["hint"])
+            self.assertIn(hint, error.parameters["hint"])
         self.create("small", 2 * MIB)
 
     def test_states_are_checked(self):
