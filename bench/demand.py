@@ -85,6 +85,21 @@ class Program:
         except subprocess.TimeoutExpired:
             raise RuntimeError(f"{self.name} does not end") from None
 
+    def where(self):
+        """In which calls of the kernel its threads are, and those of all that it has started; a line for each."""
+        found = []
+        for folder in sorted(pathlib.Path("/proc").glob("[0-9]*/task/[0-9]*")):
+            try:
+                name, _, fields = folder.joinpath("stat").read_text().partition("(")[2].rpartition(")")
+                if int(fields.split()[2]) != self.process.pid:
+                    continue
+                call = folder.joinpath("syscall").read_text().split()[0]
+                found.append(f"{folder.parts[2]}/{folder.name} {name}: {fields.split()[0]}, call {call}, in "
+                             f"{folder.joinpath('wchan').read_text()}")
+            except OSError:  # it has ended, or may not be looked at
+                continue
+        return found
+
     def kill(self):
         """With all that it has started."""
         try:
