@@ -111,6 +111,7 @@ void meter_source_read(struct meter_source *source, struct guest *guest)
                 add_count(guest, part, device, METER_SM, busy[device].kernel_ns);
                 add_count(guest, part, device, METER_MEMORY, busy[device].memory_ns);
                 guest->meter.part[part].context_bytes += busy[device].context_bytes;
+                guest->meter.part[part].is_steady = true; /* it is told, not found out */
         }
 }
 

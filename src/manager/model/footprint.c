@@ -51,23 +51,35 @@ static bool has_context(const struct guest *guest, size_t part, const struct pag
                guest->meter.part[part].context_bytes > 0;
 }
 
-static uint64_t context_bytes(const struct guest *guest)
+static bool is_steady(const struct guest *guest)
+{
+        for (size_t part = 0; part < guest->instance->n_parts; part++)
+                if (guest->meter.part[part].context_bytes > 0 && !guest->meter.part[part].is_steady)
+                        return false;
+        return true;
+}
+
+/* A process whose contexts still grow has more by now than was seen. 0: nothing is known. */
+static uint64_t context_bytes(const struct guest *guest, const struct device *device)
 {
         uint64_t seen = seen_bytes(guest);
 
+        if (seen > 0 && guest->context_bytes == 0 && !is_steady(guest) &&
+            seen < footprint_get_unknown(device))
+                return footprint_get_unknown(device);
         return seen > guest->context_bytes ? seen : guest->context_bytes;
 }
 
 uint64_t footprint_get(const struct guest *guest, size_t part, const struct device *device)
 {
-        uint64_t contexts = context_bytes(guest);
+        uint64_t contexts = context_bytes(guest, device);
         struct page_use use;
 
         read_use(guest, part, &use);
         if (!has_context(guest, part, &use))
                 contexts = 0;
         else if (contexts == 0)
-                contexts = at_most(UNKNOWN, device, UNKNOWN_PART);
+                contexts = footprint_get_unknown(device);
         return contexts + use.fixed + at_most(MARGIN, device, MARGIN_PART);
 }
 
@@ -86,7 +98,7 @@ static void keep(struct guest *guest, uint64_t bytes)
 
 void footprint_note(struct guest *guest)
 {
-        keep(guest, context_bytes(guest));
+        keep(guest, context_bytes(guest, instance_home(guest->instance)));
 }
 
 void footprint_measure(struct guest *guest, uint64_t bytes)

@@ -8,7 +8,10 @@
  *
  * The contexts are known from the last checkpoint, by what became free, and from
  * what the meter sees of the process beside what its gate has charged; the larger
- * counts. Of a process of which neither is known, more than most take is assumed.
+ * counts. Of a process of which neither is known, or of which the meter has not yet seen the same
+ * twice, more than most take is assumed: NVIDIA's library and the gate are not asked at one moment, and a
+ * process that has just begun takes more from one moment to the next. A restore that is promised too little
+ * loses the process.
  */
 
 #include <stddef.h>

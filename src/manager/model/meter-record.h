@@ -58,6 +58,8 @@ struct meter_guest_part {
         uint32_t told_percent[METER_ENGINES]; /* by a source that tells percents, */
         uint64_t told_until_ns;               /* which hold until then */
         uint64_t context_bytes;               /* of the device, beside what is charged */
+        uint64_t charged_bytes;               /* when that was read */
+        bool is_steady;                       /* the reading before said the same */
         uint64_t max_memory;
         struct rate_area used;
         bool was_idle; /* in the last sample, and the state page says so */

@@ -56,6 +56,12 @@ static uint64_t get(const struct fixture *fixture, size_t part)
         return footprint_get(&fixture->guest, part, &fixture->device[part]);
 }
 
+static void see(struct fixture *fixture, size_t part, uint64_t bytes)
+{
+        fixture->guest.meter.part[part].context_bytes = bytes;
+        fixture->guest.meter.part[part].is_steady = true;
+}
+
 static void test_where_a_process_has_no_context_none_is_promised(void **state)
 {
         struct fixture *fixture = *state;
@@ -73,7 +79,7 @@ static void test_what_is_seen_on_any_device_is_promised_where_there_is_a_context
         struct fixture *fixture = *state;
 
         atomic_store(&slot_of(fixture, 1)->beside, 768 * MIB);
-        fixture->guest.meter.part[1].context_bytes = 2 * GIB;
+        see(fixture, 1, 2 * GIB);
         assert_int_equal(get(fixture, 0), MARGIN);
         assert_int_equal(get(fixture, 1), 2 * GIB + MARGIN);
         footprint_measure(&fixture->guest,
@@ -85,9 +91,28 @@ static void test_a_context_that_only_the_meter_has_seen_counts(void **state)
 {
         struct fixture *fixture = *state;
 
-        fixture->guest.meter.part[0].context_bytes = 600 * MIB;
+        see(fixture, 0, 600 * MIB);
         assert_int_equal(get(fixture, 0), 600 * MIB + MARGIN);
         assert_int_equal(get(fixture, 1), MARGIN);
+}
+
+/* It had 200 MiB when it was seen, and has loaded its libraries since. */
+static void test_a_context_that_grows_is_promised_what_most_take(void **state)
+{
+        struct fixture *fixture = *state;
+        uint64_t most = footprint_get_unknown(&fixture->device[0]);
+
+        see(fixture, 0, 200 * MIB);
+        fixture->guest.meter.part[0].is_steady = false;
+        assert_int_equal(get(fixture, 0), most + MARGIN);
+        see(fixture, 0, 2 * most); /* it has more than most already */
+        fixture->guest.meter.part[0].is_steady = false;
+        assert_int_equal(get(fixture, 0), 2 * most + MARGIN);
+        see(fixture, 0, 200 * MIB);
+        assert_int_equal(get(fixture, 0), 200 * MIB + MARGIN);
+        fixture->guest.context_bytes = 400 * MIB; /* measured, as it left */
+        fixture->guest.meter.part[0].is_steady = false;
+        assert_int_equal(get(fixture, 0), 400 * MIB + MARGIN);
 }
 
 static void test_of_one_device_a_context_is_always_promised(void **state)
@@ -116,6 +141,7 @@ int main(void)
                 TEST(test_where_a_process_has_no_context_none_is_promised),
                 TEST(test_what_is_seen_on_any_device_is_promised_where_there_is_a_context),
                 TEST(test_a_context_that_only_the_meter_has_seen_counts),
+                TEST(test_a_context_that_grows_is_promised_what_most_take),
                 TEST(test_of_one_device_a_context_is_always_promised),
                 TEST(test_of_who_has_no_slot_yet_all_is_assumed),
         };
