@@ -17,16 +17,17 @@ typedef int cudaError_t;
 
 #define CUDART_VERSION 13000
 
-#define cudaSuccess                    0
-#define cudaErrorInvalidValue          1
-#define cudaErrorInvalidPitchValue     12
-#define cudaErrorInsufficientDriver    35
-#define cudaErrorMissingConfiguration  52
-#define cudaErrorInvalidDeviceFunction 98
-#define cudaErrorNoDevice              100
-#define cudaErrorInvalidDevice         101
-#define cudaErrorNotReady              600
-#define cudaErrorNotSupported          801
+#define cudaSuccess                             0
+#define cudaErrorInvalidValue                   1
+#define cudaErrorInvalidPitchValue              12
+#define cudaErrorInsufficientDriver             35
+#define cudaErrorMissingConfiguration           52
+#define cudaErrorInvalidDeviceFunction          98
+#define cudaErrorNoDevice                       100
+#define cudaErrorInvalidDevice                  101
+#define cudaErrorSoftwareValidityNotEstablished 103
+#define cudaErrorNotReady                       600
+#define cudaErrorNotSupported                   801
 
 #define cudaMemcpyHostToHost     0
 #define cudaMemcpyHostToDevice   1

@@ -21,6 +21,8 @@ static const struct error {
         { 98, "cudaErrorInvalidDeviceFunction", "invalid device function" },
         { 100, "cudaErrorNoDevice", "no CUDA-capable device is detected" },
         { 101, "cudaErrorInvalidDevice", "invalid device ordinal" },
+        { 103, "cudaErrorSoftwareValidityNotEstablished",
+          "the driver has other devices than it shows" },
         { 200, "cudaErrorInvalidKernelImage", NULL },
         { 201, "cudaErrorDeviceUninitialized", NULL },
         { 205, "cudaErrorMapBufferObjectFailed", NULL },

@@ -14,7 +14,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "abi/sim-table.h"
 #include "base/cleanup.h"
 #include "base/loader.h"
 
@@ -54,6 +56,27 @@ static const struct loader_function functions[] = {
 #undef ENTRY
 };
 
+/*
+ * As NVIDIA's runtime: it does not start where what stands before the driver shows other devices than the driver
+ * has.
+ */
+static cudaError_t compare_devices(void)
+{
+        const struct sim_table *table = NULL;
+        CUuuid id;
+        int n = -1;
+
+        memcpy(&id, SIM_TABLE_ID, sizeof(id));
+        if (driver.cuGetExportTable((const void **)&table, &id) != CUDA_SUCCESS ||
+            table->get_device_count(&n) != CUDA_SUCCESS || n != runtime.n_devices) {
+                (void)fprintf(stderr,
+                              "simulated CUDA runtime: %d devices are shown, the driver has %d\n",
+                              runtime.n_devices, n);
+                return cudaErrorSoftwareValidityNotEstablished;
+        }
+        return cudaSuccess;
+}
+
 /* The library stays: it may not go while the program still has objects of it. */
 static cudaError_t start(void)
 {
@@ -69,7 +92,9 @@ static cudaError_t start(void)
         if (r < 0)
                 return cudaErrorInsufficientDriver;
         result = driver.cuInit(0);
-        return (cudaError_t)(result ? result : driver.cuDeviceGetCount(&runtime.n_devices));
+        if (result == CUDA_SUCCESS)
+                result = driver.cuDeviceGetCount(&runtime.n_devices);
+        return result ? (cudaError_t)result : compare_devices();
 }
 
 static void start_once(void)

@@ -28,6 +28,7 @@
         X(cuDriverGetVersion)                          \
         X(cuGetErrorString)                            \
         X(cuGetProcAddress_v2)                         \
+        X(cuGetExportTable)                            \
         X(cuDeviceGetCount)                            \
         X(cuDeviceGetName)                             \
         X(cuDeviceGetUuid)                             \
@@ -138,7 +139,8 @@ extern struct runtime_driver driver;
 
 /*
  * runtime_start() - load and start the driver, once. Errors: cudaErrorInsufficientDriver where
- * there is none, cudaErrorNoDevice.
+ * there is none, cudaErrorNoDevice, cudaErrorSoftwareValidityNotEstablished where the driver has
+ * other devices than it shows.
  */
 cudaError_t runtime_start(void);
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/sim-table.h"
 #include "sim/call.h"
 #include "sim/process.h"
 #include "sim/start.h"
@@ -134,16 +135,28 @@ static void tell_no_tables(void)
                 "-cudart shared) it gets the simulated GPU's (docs/simulated-gpu.md)\n");
 }
 
+static CUresult get_device_count(int *ret_count)
+{
+        *ret_count = process.n_devices;
+        return CUDA_SUCCESS;
+}
+
+static const struct sim_table own_table = { sizeof(own_table), get_device_count };
+
 /*
  * NVIDIA's runtime asks for private tables here, and with one of them has the driver prove that it is
  * NVIDIA's. We are another driver and have none of them; the real one says the same of tables that it
  * does not know. What the caller makes of that, "invalid argument", names no reason: we do. src/cudart
- * has a runtime for this driver.
+ * has a runtime for this driver, and asks for our own table.
  */
 CUresult sim_cuGetExportTable(const void **table, const CUuuid *id)
 {
         static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+        if (table && id && memcmp(id, SIM_TABLE_ID, sizeof(*id)) == 0) {
+                *table = &own_table;
+                return CUDA_SUCCESS;
+        }
         if (table && id)
                 (void)pthread_once(&once, tell_no_tables);
         if (table)

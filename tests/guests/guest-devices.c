@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A guest that works on all devices that it sees. It prints "device I UUID TOTAL" for each, then
- * "ready"; after that it does what it is told, by lines on its standard input, and answers each:
+ * A guest that works on all devices that it sees. It prints "device I UUID TOTAL" for each, or "other I UUID TOTAL"
+ * for one behind them that it cannot use, then "ready"; after that it does what it is told, by lines on its standard input, and answers each:
  *
  *     hold I SIZE    allocates on device I: "held", or "refused"
  *     create I SIZE  the same by cuMemCreate(), while the last device is the current one
@@ -335,18 +335,31 @@ static void work(int ms)
         puts("worked");
 }
 
+/* False: it is there, but cannot be used. */
+static bool open_device(int i)
+{
+        CUresult result = DRIVER(cuDevicePrimaryCtxRetain)(&devices[i].context, i);
+
+        if (result == CUDA_ERROR_INVALID_DEVICE)
+                return false;
+        must_succeed(result, "cuDevicePrimaryCtxRetain");
+        n_devices = i + 1;
+        return true;
+}
+
 static void open_devices(void)
 {
+        int n;
+
         must(DRIVER(cuInit)(0));
-        must(DRIVER(cuDeviceGetCount)(&n_devices));
-        for (int i = 0; i < n_devices && i < DEVICES_MAX; i++) {
+        must(DRIVER(cuDeviceGetCount)(&n));
+        for (int i = 0; i < n && i < DEVICES_MAX; i++) {
                 size_t total;
                 CUuuid uuid;
 
                 must(DRIVER(cuDeviceGetUuid)(&uuid, i));
                 must(DRIVER(cuDeviceTotalMem_v2)(&total, i));
-                must(DRIVER(cuDevicePrimaryCtxRetain)(&devices[i].context, i));
-                printf("device %d ", i);
+                printf("%s %d ", open_device(i) ? "device" : "other", i);
                 for (int k = 0; k < 16; k++)
                         printf("%02x", (unsigned char)uuid.bytes[k]);
                 printf(" %zu\n", total);

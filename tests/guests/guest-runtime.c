@@ -3,7 +3,8 @@
  * A program of the CUDA runtime, as nvcc makes them: it registers its kernels before main() and then
  * knows only calls of libcudart.
  *
- *     guest-runtime --check        each part of the runtime once; "right", or what was not
+ *     guest-runtime --check [N]    each part of the runtime once; "right", or what was not. It can use
+ *                                  the first N devices that it sees, or all
  *     guest-runtime --log FILE     steps that compare all of its memory, as guest-train's
  */
 #include <dlfcn.h>
@@ -105,6 +106,8 @@ static void **register_kernels(void)
 
 /* The parts, for --check. */
 
+static int n_usable;
+
 static void check_devices(void)
 {
         struct cudaDeviceProp properties;
@@ -126,10 +129,12 @@ static void check_devices(void)
         must(RUNTIME(cudaMemGetInfo)(&free_bytes, &total));
         must_equal(free_bytes > 0 && free_bytes <= total, 1);
         must_equal(RUNTIME(cudaGetDeviceProperties)(&properties, n), cudaErrorInvalidDevice);
-        must_equal(RUNTIME(cudaSetDevice)(n), cudaErrorInvalidDevice);
-        must(RUNTIME(cudaSetDevice)(n - 1));
+        must_equal(n >= n_usable, 1);
+        for (int i = n_usable; i <= n; i++)
+                must_equal(RUNTIME(cudaSetDevice)(i), cudaErrorInvalidDevice);
+        must(RUNTIME(cudaSetDevice)(n_usable - 1));
         must(RUNTIME(cudaGetDevice)(&number));
-        must_equal(number, n - 1);
+        must_equal(number, n_usable - 1);
         must(RUNTIME(cudaSetDevice)(0));
 }
 
@@ -203,10 +208,8 @@ static void check_peers(void)
 {
         void *from, *to;
         uint32_t word = 0;
-        int n = 0;
 
-        must(RUNTIME(cudaGetDeviceCount)(&n));
-        if (n < 2)
+        if (n_usable < 2)
                 return;
         must(RUNTIME(cudaMalloc)(&from, 8 * MIB));
         must(RUNTIME(cudaMemset)(from, 7, 8 * MIB));
@@ -339,8 +342,12 @@ static void check_reset(void)
         must(RUNTIME(cudaDeviceReset)());
 }
 
-static int check_all(void)
+static int check_all(const char *n)
 {
+        if (n)
+                n_usable = atoi(n);
+        else
+                must(RUNTIME(cudaGetDeviceCount)(&n_usable));
         check_devices();
         check_errors();
         check_memory();
@@ -461,13 +468,13 @@ int main(int argc, char **argv)
 
         if (argc == 3 && strcmp(argv[1], "--log") == 0)
                 log = fopen(argv[2], "w");
-        if (!log && (argc != 2 || strcmp(argv[1], "--check") != 0)) {
-                fprintf(stderr, "usage: guest-runtime --check | --log FILE\n");
+        if (!log && (argc < 2 || argc > 3 || strcmp(argv[1], "--check") != 0)) {
+                fprintf(stderr, "usage: guest-runtime --check [N] | --log FILE\n");
                 return 2;
         }
         sigaction(SIGTERM, &action, NULL);
         binary = register_kernels();
-        status = log ? train(log) : check_all();
+        status = log ? train(log) : check_all(argv[2]);
         if (log)
                 fclose(log);
         RUNTIME(__cudaUnregisterFatBinary)(binary);
