@@ -327,11 +327,34 @@ CUDA_API CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr pointer, size_t size, CUde
 CUDA_API CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr pointer, size_t size,
                                              CUmemLocation location, unsigned int flags,
                                              CUstream stream);
+CUDA_API CUresult cuMemPrefetchBatchAsync(CUdeviceptr *pointers, size_t *sizes, size_t n,
+                                          CUmemLocation *locations, size_t *first,
+                                          size_t n_locations, unsigned long long flags,
+                                          CUstream stream);
+CUDA_API CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *pointers, size_t *sizes, size_t n,
+                                               CUmemLocation *locations, size_t *first,
+                                               size_t n_locations, unsigned long long flags,
+                                               CUstream stream);
+CUDA_API CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *pointers, size_t *sizes, size_t n,
+                                                    CUmemLocation *locations, size_t *first,
+                                                    size_t n_locations, unsigned long long flags,
+                                                    CUstream stream);
+CUDA_API CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *pointers, size_t *sizes,
+                                                         size_t n, CUmemLocation *locations,
+                                                         size_t *first, size_t n_locations,
+                                                         unsigned long long flags, CUstream stream);
 CUDA_API CUresult cuMemAdvise(CUdeviceptr pointer, size_t size, int advice, CUdevice device);
 CUDA_API CUresult cuMemAdvise_v2(CUdeviceptr pointer, size_t size, int advice,
                                  CUmemLocation location);
 CUDA_API CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, int type);
 CUDA_API CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, int type);
+CUDA_API CUresult cuMemSetMemPool(CUmemLocation *location, int type, CUmemoryPool pool);
+CUDA_API CUresult cuGLCtxCreate(CUcontext *context, unsigned int flags, CUdevice device);
+CUDA_API CUresult cuGLCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
+CUDA_API CUresult cuVDPAUCtxCreate(CUcontext *context, unsigned int flags, CUdevice device,
+                                   uint32_t vdpau, void *get_address);
+CUDA_API CUresult cuVDPAUCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device,
+                                      uint32_t vdpau, void *get_address);
 CUDA_API CUresult cuGreenCtxCreate(void *context, void *resources, CUdevice device,
                                    unsigned int flags);
 CUDA_API CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle multicast, CUdevice device);

@@ -25,14 +25,14 @@
 static struct {
         char directory[64]; /* for sockets and the simulated host */
         int listener;
-        int socket; /* to the gate */
-        int page_fd;
-        struct instance_page *page;
+        int socket;     /* to the gate */
+        int page_fd[2]; /* of each device of the vGPU */
+        uint32_t n_devices;
         pthread_t greeter;
         bool is_greeting; /* the thread has not been joined */
         struct gate_join join;
         char refusal[GATE_TEXT_MAX];
-        char device_uuid[48], hidden_uuid[48];
+        char device_uuid[2][48], other_uuid[48];
 } manager = { .listener = -1, .socket = -1 };
 
 struct fake_memory fake_memory;
@@ -128,18 +128,21 @@ void fake_host(const char *specification)
         check(setenv("OPENVGPU_SIM", path, 1) == 0);
 }
 
-static void page_create(uint64_t quota)
+static struct instance_page *page_create(uint64_t quota)
 {
-        manager.page_fd = memfd_create("page", MFD_CLOEXEC);
-        check(manager.page_fd >= 0);
-        check(ftruncate(manager.page_fd, sizeof(struct instance_page)) == 0);
-        manager.page = mmap(NULL, sizeof(struct instance_page), PROT_READ | PROT_WRITE, MAP_SHARED,
-                            manager.page_fd, 0);
-        check(manager.page != MAP_FAILED);
-        manager.page->magic = INSTANCE_PAGE_MAGIC;
-        manager.page->version = INSTANCE_PAGE_VERSION;
-        manager.page->n_slots = INSTANCE_PAGE_SLOTS;
-        manager.page->quota = quota;
+        int fd = memfd_create("page", MFD_CLOEXEC);
+        struct instance_page *page;
+
+        check(fd >= 0);
+        check(ftruncate(fd, sizeof(*page)) == 0);
+        page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        check(page != MAP_FAILED);
+        page->magic = INSTANCE_PAGE_MAGIC;
+        page->version = INSTANCE_PAGE_VERSION;
+        page->n_slots = INSTANCE_PAGE_SLOTS;
+        page->quota = quota;
+        manager.page_fd[manager.n_devices++] = fd;
+        return page;
 }
 
 static void listen_for_gate(void)
@@ -180,7 +183,8 @@ static void refuse(int socket)
 
 static void *greet(void *argument)
 {
-        struct gate_welcome welcome = { .slot = FAKE_SLOT, .n_devices = 1 };
+        struct gate_welcome welcome = { .slot = FAKE_SLOT };
+        uint32_t n_named;
         char buffer[PACKET_SIZE_MAX];
         int fds[PACKET_FDS_MAX], socket;
         size_t size, n_fds;
@@ -198,10 +202,13 @@ static void *greet(void *argument)
                 return NULL;
         }
         header_fill(&welcome, GATE_WELCOME);
-        memcpy(welcome.device_uuid[0], manager.device_uuid, sizeof(welcome.device_uuid[0]));
-        memcpy(welcome.device_uuid[1], manager.hidden_uuid, sizeof(welcome.device_uuid[1]));
-        check(packet_send(socket, &welcome, gate_welcome_size(manager.hidden_uuid[0] ? 2 : 1),
-                          &manager.page_fd, 1) == 0);
+        welcome.n_devices = n_named = manager.n_devices;
+        memcpy(welcome.device_uuid, manager.device_uuid, sizeof(manager.device_uuid));
+        if (manager.other_uuid[0])
+                memcpy(welcome.device_uuid[n_named++], manager.other_uuid,
+                       sizeof(manager.other_uuid));
+        check(packet_send(socket, &welcome, gate_welcome_size(n_named), manager.page_fd,
+                          manager.n_devices) == 0);
         manager.socket = socket;
         return NULL;
 }
@@ -214,12 +221,13 @@ static void greet_in_background(void)
 
 struct instance_page *fake_manager_start(uint64_t quota)
 {
-        page_create(quota);
+        struct instance_page *page = page_create(quota);
+
         listen_for_gate();
         check(setenv("OPENVGPU_VGPU", "11112222-3333-4444-5555-666677778888", 1) == 0);
         check(setenv("OPENVGPU_RUN", manager.directory, 1) == 0);
         greet_in_background();
-        return manager.page;
+        return page;
 }
 
 void fake_manager_refuse(const char *text)
@@ -229,12 +237,18 @@ void fake_manager_refuse(const char *text)
 
 void fake_manager_name_device(const char *uuid)
 {
-        snprintf(manager.device_uuid, sizeof(manager.device_uuid), "%s", uuid);
+        snprintf(manager.device_uuid[0], sizeof(manager.device_uuid[0]), "%s", uuid);
 }
 
-void fake_manager_hide_device(const char *uuid)
+void fake_manager_add_device(const char *uuid, uint64_t quota)
 {
-        snprintf(manager.hidden_uuid, sizeof(manager.hidden_uuid), "%s", uuid);
+        (void)page_create(quota);
+        snprintf(manager.device_uuid[1], sizeof(manager.device_uuid[1]), "%s", uuid);
+}
+
+void fake_manager_name_other(const char *uuid)
+{
+        snprintf(manager.other_uuid, sizeof(manager.other_uuid), "%s", uuid);
 }
 
 struct gate_join fake_manager_wait_for_join(void)
@@ -286,7 +300,7 @@ static void keep_memory(const struct gate_allocations *batch, const int *fds, si
         }
 }
 
-int fake_receive(void *message, size_t *ret_size)
+static int receive(void *message, size_t *ret_size)
 {
         int fds[PACKET_FDS_MAX];
         size_t n_fds;
@@ -299,6 +313,28 @@ int fake_receive(void *message, size_t *ret_size)
                 keep_memory(message, fds, n_fds);
         else if (r == 0)
                 check(n_fds == 0);
+        return r;
+}
+
+struct gate_seen fake_manager_wait_for_seen(void)
+{
+        char message[PACKET_SIZE_MAX];
+        struct gate_seen seen;
+        size_t size;
+
+        check(receive(message, &size) == 0 && size == sizeof(seen));
+        memcpy(&seen, message, sizeof(seen));
+        check(seen.header.message == GATE_SEEN);
+        return seen;
+}
+
+int fake_receive(void *message, size_t *ret_size)
+{
+        int r;
+
+        do
+                r = receive(message, ret_size);
+        while (r == 0 && ((struct gate_header *)message)->message == GATE_SEEN);
         return r;
 }
 

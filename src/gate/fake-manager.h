@@ -63,8 +63,11 @@ void fake_manager_refuse(const char *text);
 /* fake_manager_name_device() - in the next WELCOME; else it names none. */
 void fake_manager_name_device(const char *uuid);
 
-/* fake_manager_hide_device() - and this one behind it, which the program shall not see. */
-void fake_manager_hide_device(const char *uuid);
+/* fake_manager_add_device() - the vGPU has a second one, with a quota of its own. Each is named. */
+void fake_manager_add_device(const char *uuid, uint64_t quota);
+
+/* fake_manager_name_other() - and behind those of the vGPU this one, of the host. */
+void fake_manager_name_other(const char *uuid);
 
 /* fake_manager_hang_up() - and be there at once for who joins again. */
 void fake_manager_hang_up(void);
@@ -75,6 +78,9 @@ void fake_manager_restart(void);
 
 /* fake_manager_wait_for_join() - of a gate that has lost us; what it said. */
 struct gate_join fake_manager_wait_for_join(void);
+
+/* fake_manager_wait_for_seen() - the next message says which devices its driver sees; others pass over that. */
+struct gate_seen fake_manager_wait_for_seen(void);
 
 /* The steps. Each sends a message and waits for the answer. */
 struct gate_closed fake_close(uint32_t timeout_ms);
@@ -95,7 +101,7 @@ void fake_memory_drop(void); /* close the descriptors */
 struct gate_result fake_map(void);
 struct gate_result fake_give(size_t first, size_t n);
 
-/* fake_send() - any bytes with any descriptors; fake_receive() - any message. -errno of the socket. */
+/* fake_send() - any bytes with any descriptors; fake_receive() - any message but SEEN. -errno of the socket. */
 int fake_send(const void *bytes, size_t size, const int *fds, size_t n_fds);
 int fake_receive(void *message, size_t *ret_size);
 

@@ -123,6 +123,38 @@ CUresult our_cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags
         return created(result, &want, result == CUDA_SUCCESS ? *context : NULL);
 }
 
+/* Contexts for graphics. */
+
+CUresult our_cuGLCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
+{
+        return visible_has(device) ? DRIVER(cuGLCtxCreate)(context, flags, device)
+                                   : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult our_cuGLCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
+{
+        return visible_has(device) ? DRIVER(cuGLCtxCreate_v2)(context, flags, device)
+                                   : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult our_cuVDPAUCtxCreate(CUcontext *context, unsigned int flags, CUdevice device,
+                              uint32_t vdpau, void *get_address)
+{
+        return visible_has(device)
+                       ? DRIVER(cuVDPAUCtxCreate)(context, flags, device, vdpau, get_address)
+                       : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult our_cuVDPAUCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device,
+                                 uint32_t vdpau, void *get_address)
+{
+        return visible_has(device)
+                       ? DRIVER(cuVDPAUCtxCreate_v2)(context, flags, device, vdpau, get_address)
+                       : CUDA_ERROR_INVALID_DEVICE;
+}
+
+/* Their end. */
+
 static CUresult is_there(CUcontext context)
 {
         (void)context;

@@ -1,46 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices that the driver sees and the program does not (gate/visible.h).
+ * Devices that the driver sees and that the vGPU does not have (gate/visible.h).
  *
- * They are behind all others, so those of the program keep their numbers. What makes something on a device refuses
- * their numbers; what only tells of one answers as for any device, for whoever guesses its number.
+ * They are behind all others. What makes something on a device, or gives it a right to memory, refuses their
+ * numbers: here, and in the wrappers that do more than that. What only tells of a device answers as for any.
  */
 
 #include <stdbool.h>
 
 #include "gate/entry.h"
 #include "gate/visible.h"
-
-CUresult our_cuDeviceGetCount(int *count)
-{
-        CUresult result = DRIVER(cuDeviceGetCount)(count);
-
-        if (result == CUDA_SUCCESS)
-                *count = visible_limit(*count);
-        return result;
-}
-
-CUresult our_cuDeviceGet(CUdevice *device, int ordinal)
-{
-        if (!visible_has(ordinal))
-                return CUDA_ERROR_INVALID_DEVICE;
-        return DRIVER(cuDeviceGet)(device, ordinal);
-}
-
-CUresult our_cuDeviceGetByPCIBusId(CUdevice *device, const char *bus_id)
-{
-        CUdevice found;
-        CUresult result;
-
-        if (!device)
-                return DRIVER(cuDeviceGetByPCIBusId)(device, bus_id);
-        result = DRIVER(cuDeviceGetByPCIBusId)(&found, bus_id);
-        if (result == CUDA_SUCCESS && !visible_has(found))
-                return CUDA_ERROR_INVALID_DEVICE;
-        if (result == CUDA_SUCCESS)
-                *device = found;
-        return result;
-}
 
 /* Pools: memory would come from there. */
 
@@ -58,24 +27,32 @@ CUresult our_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
         return DRIVER(cuDeviceGetMemPool)(pool, device);
 }
 
-static bool is_hidden(const CUmemLocation *location)
+CUresult our_cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 {
-        return location && location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
-               !visible_has(location->id);
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
+        return DRIVER(cuDeviceSetMemPool)(device, pool);
 }
 
 CUresult our_cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, int type)
 {
-        if (is_hidden(location))
+        if (!visible_has_location(location))
                 return CUDA_ERROR_INVALID_DEVICE;
         return DRIVER(cuMemGetDefaultMemPool)(pool, location, type);
 }
 
 CUresult our_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, int type)
 {
-        if (is_hidden(location))
+        if (!visible_has_location(location))
                 return CUDA_ERROR_INVALID_DEVICE;
         return DRIVER(cuMemGetMemPool)(pool, location, type);
+}
+
+CUresult our_cuMemSetMemPool(CUmemLocation *location, int type, CUmemoryPool pool)
+{
+        if (!visible_has_location(location))
+                return CUDA_ERROR_INVALID_DEVICE;
+        return DRIVER(cuMemSetMemPool)(location, type, pool);
 }
 
 /* Managed memory: it would go there. Other advice has nothing to do with a device, and its number may be any. */
@@ -86,6 +63,20 @@ CUresult our_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, int ty
 static bool names_device(int advice)
 {
         return advice == ADVISE_SET_PREFERRED_LOCATION || advice == ADVISE_SET_ACCESSED_BY;
+}
+
+CUresult our_cuMemAdvise(CUdeviceptr pointer, size_t size, int advice, CUdevice device)
+{
+        if (names_device(advice) && !visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
+        return DRIVER(cuMemAdvise)(pointer, size, advice, device);
+}
+
+CUresult our_cuMemAdvise_v2(CUdeviceptr pointer, size_t size, int advice, CUmemLocation location)
+{
+        if (names_device(advice) && !visible_has_location(&location))
+                return CUDA_ERROR_INVALID_DEVICE;
+        return DRIVER(cuMemAdvise_v2)(pointer, size, advice, location);
 }
 
 CUresult our_cuMemPrefetchAsync(CUdeviceptr pointer, size_t size, CUdevice device, CUstream stream)
@@ -106,7 +97,7 @@ CUresult our_cuMemPrefetchAsync_ptsz(CUdeviceptr pointer, size_t size, CUdevice 
 CUresult our_cuMemPrefetchAsync_v2(CUdeviceptr pointer, size_t size, CUmemLocation location,
                                    unsigned int flags, CUstream stream)
 {
-        if (is_hidden(&location))
+        if (!visible_has_location(&location))
                 return CUDA_ERROR_INVALID_DEVICE;
         return DRIVER(cuMemPrefetchAsync_v2)(pointer, size, location, flags, stream);
 }
@@ -114,24 +105,34 @@ CUresult our_cuMemPrefetchAsync_v2(CUdeviceptr pointer, size_t size, CUmemLocati
 CUresult our_cuMemPrefetchAsync_v2_ptsz(CUdeviceptr pointer, size_t size, CUmemLocation location,
                                         unsigned int flags, CUstream stream)
 {
-        if (is_hidden(&location))
+        if (!visible_has_location(&location))
                 return CUDA_ERROR_INVALID_DEVICE;
         return DRIVER(cuMemPrefetchAsync_v2_ptsz)(pointer, size, location, flags, stream);
 }
 
-CUresult our_cuMemAdvise(CUdeviceptr pointer, size_t size, int advice, CUdevice device)
+static bool has_all(const CUmemLocation *locations, size_t n)
 {
-        if (names_device(advice) && !visible_has(device))
-                return CUDA_ERROR_INVALID_DEVICE;
-        return DRIVER(cuMemAdvise)(pointer, size, advice, device);
+        for (size_t i = 0; locations && i < n; i++)
+                if (!visible_has_location(&locations[i]))
+                        return false;
+        return true;
 }
 
-CUresult our_cuMemAdvise_v2(CUdeviceptr pointer, size_t size, int advice, CUmemLocation location)
-{
-        if (names_device(advice) && is_hidden(&location))
-                return CUDA_ERROR_INVALID_DEVICE;
-        return DRIVER(cuMemAdvise_v2)(pointer, size, advice, location);
-}
+/* Four calls of one form. */
+#define BATCH(name)                                                                           \
+        CUresult our_##name(CUdeviceptr *pointers, size_t *sizes, size_t n,                   \
+                            CUmemLocation *locations, size_t *first, size_t n_locations,      \
+                            unsigned long long flags, CUstream stream)                        \
+        {                                                                                     \
+                if (!has_all(locations, n_locations))                                         \
+                        return CUDA_ERROR_INVALID_DEVICE;                                     \
+                return DRIVER(name)(pointers, sizes, n, locations, first, n_locations, flags, \
+                                    stream);                                                  \
+        }
+BATCH(cuMemPrefetchBatchAsync)
+BATCH(cuMemPrefetchBatchAsync_ptsz)
+BATCH(cuMemDiscardAndPrefetchBatchAsync)
+BATCH(cuMemDiscardAndPrefetchBatchAsync_ptsz)
 
 /* Part of a device: cuCtxFromGreenCtx() makes a context of it. */
 CUresult our_cuGreenCtxCreate(void *context, void *resources, CUdevice device, unsigned int flags)

@@ -7,11 +7,10 @@
 #include "gate/graph.h"
 #include "gate/visible.h"
 
-/* gate/visible.h */
-static bool is_hidden(const CUDA_MEM_ALLOC_NODE_PARAMS *params)
+static bool may_allocate(const CUDA_MEM_ALLOC_NODE_PARAMS *params)
 {
-        return params->poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-               !visible_has(params->poolProps.location.id);
+        return visible_has_location(&params->poolProps.location) &&
+               visible_has_access(params->accessDescs, params->accessDescCount);
 }
 
 /* Where its memory will be. */
@@ -28,7 +27,7 @@ CUresult our_cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph,
 {
         struct graph_memory *memory;
 
-        if (params && is_hidden(params))
+        if (params && !may_allocate(params))
                 return CUDA_ERROR_INVALID_DEVICE;
         memory = graph_memory_new(params ? params->bytesize : 0, device_of(params));
         if (!memory)
@@ -50,7 +49,7 @@ CUresult our_cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode 
 
         if (!is_allocation(params))
                 return DRIVER(cuGraphAddNode)(node, graph, dependencies, n, params);
-        if (is_hidden(&params->alloc))
+        if (!may_allocate(&params->alloc))
                 return CUDA_ERROR_INVALID_DEVICE;
         memory = graph_memory_new(params->alloc.bytesize, device_of(&params->alloc));
         if (!memory)
@@ -66,7 +65,7 @@ CUresult our_cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNo
 
         if (!is_allocation(params))
                 return DRIVER(cuGraphAddNode_v2)(node, graph, dependencies, edges, n, params);
-        if (is_hidden(&params->alloc))
+        if (!may_allocate(&params->alloc))
                 return CUDA_ERROR_INVALID_DEVICE;
         memory = graph_memory_new(params->alloc.bytesize, device_of(&params->alloc));
         if (!memory)

@@ -21,6 +21,7 @@
 #include "gate/memory.h"
 #include "gate/offer.h"
 #include "gate/ticket.h"
+#include "gate/visible.h"
 #include "gate/vmm.h"
 #include "wire/gate.h"
 
@@ -189,6 +190,8 @@ static CUresult open_ticket(CUdeviceptr *pointer, const struct gate_ticket *tick
 
         if (result != CUDA_SUCCESS)
                 return result;
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
         if (ticket_is_own(ticket))
                 return CUDA_ERROR_INVALID_CONTEXT; /* as natively, in the process that made it */
         if (ticket->size == 0 || ticket->size > UINT64_MAX / 4 || ticket->offset >= BLOCK_SIZE)

@@ -123,12 +123,11 @@ CUresult our_cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 
 CUresult our_cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
-        CUresult result;
+        CUresult result = DRIVER(cuDeviceTotalMem_v2)(bytes, device);
         struct quota_view quota;
 
-        if (!visible_has(device))
-                return CUDA_ERROR_INVALID_DEVICE;
-        result = DRIVER(cuDeviceTotalMem_v2)(bytes, device);
+        if (!visible_has(device)) /* the vGPU has no part of it */
+                return result;
         quota_get(device, &quota);
         if (result == CUDA_SUCCESS && quota.is_limited && *bytes > quota.limit)
                 *bytes = quota.limit;

@@ -190,8 +190,7 @@ CUresult our_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 {
         CUresult result;
 
-        if (props && props->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-            !visible_has(props->location.id))
+        if (props && !visible_has_location(&props->location))
                 return CUDA_ERROR_INVALID_DEVICE;
         result = DRIVER(cuMemPoolCreate)(pool, props);
         if (result == CUDA_SUCCESS)
@@ -235,8 +234,11 @@ CUresult our_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 /* A right that is taken away is the driver's to know: mappings that are there keep it. */
 CUresult our_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access, size_t count)
 {
-        CUresult result = DRIVER(cuMemPoolSetAccess)(pool, access, count);
+        CUresult result;
 
+        if (!visible_has_access(access, count))
+                return CUDA_ERROR_INVALID_DEVICE;
+        result = DRIVER(cuMemPoolSetAccess)(pool, access, count);
         return result == CUDA_SUCCESS ? pool_let(pool, access, count) : result;
 }
 

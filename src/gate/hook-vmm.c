@@ -327,6 +327,8 @@ CUresult our_cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmemAccessD
 
         if (looks_ordinary(pointer, size))
                 return CUDA_ERROR_INVALID_VALUE;
+        if (!visible_has_access(access, count))
+                return CUDA_ERROR_INVALID_DEVICE;
         result = DRIVER(cuMemSetAccess)(pointer, size, access, count);
         if (result == CUDA_SUCCESS)
                 vmm_note_access(pointer, size, access, count);

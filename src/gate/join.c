@@ -20,6 +20,16 @@ static struct {
         bool is_initialized; /* the driver is, by this process or by the one that it was forked from */
 } join = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
+/* What does not arrive is told when we join again. */
+static void tell_seen(int socket)
+{
+        struct gate_seen seen;
+
+        visible_tell_seen(seen.mark);
+        if (seen.mark[0])
+                (void)link_send(socket, GATE_SEEN, &seen, sizeof(seen), NULL, 0);
+}
+
 static CUresult join_locked(void)
 {
         const struct link_report report = { GATE_STATE_OPEN, agent_describe };
@@ -34,6 +44,7 @@ static CUresult join_locked(void)
                 return socket == -EACCES ? CUDA_ERROR_NOT_PERMITTED : CUDA_ERROR_SYSTEM_NOT_READY;
         }
         visible_show(&welcome);
+        tell_seen(socket);
         r = agent_start(TAKE_FD(socket));
         if (r < 0) {
                 log_to_user("this process cannot use its vGPU: no thread for it (%s)",
@@ -54,8 +65,19 @@ static CUresult ensure_member(void)
         pthread_mutex_lock(&join.lock);
         if (!join.is_member && !join.is_initialized && link_is_wanted())
                 result = join_locked();
+        if (!join.is_initialized)
+                visible_prepare();
         pthread_mutex_unlock(&join.lock);
         return result;
+}
+
+static void settle(CUresult result)
+{
+        pthread_mutex_lock(&join.lock);
+        if (!join.is_initialized)
+                visible_settle();
+        join.is_initialized |= result == CUDA_SUCCESS;
+        pthread_mutex_unlock(&join.lock);
 }
 
 CUresult our_cuInit(unsigned int flags)
@@ -64,14 +86,8 @@ CUresult our_cuInit(unsigned int flags)
 
         if (result != CUDA_SUCCESS)
                 return result;
-        visible_prepare();
         result = DRIVER(cuInit)(flags);
-        visible_settle();
-        if (result == CUDA_SUCCESS) {
-                pthread_mutex_lock(&join.lock);
-                join.is_initialized = true;
-                pthread_mutex_unlock(&join.lock);
-        }
+        settle(result);
         return result;
 }
 

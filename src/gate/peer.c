@@ -4,6 +4,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "gate/visible.h"
+
 /* For each device, a bit for each other device that may use its memory. */
 static _Atomic uint64_t allowed[PEER_DEVICES_MAX];
 
@@ -20,9 +22,10 @@ size_t peer_access(CUmemAccessDesc access[static PEER_DEVICES_MAX], CUdevice dev
         access[n++] = (CUmemAccessDesc){ { CU_MEM_LOCATION_TYPE_DEVICE, device },
                                          CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
         for (; peers; peers &= peers - 1)
-                access[n++] =
-                        (CUmemAccessDesc){ { CU_MEM_LOCATION_TYPE_DEVICE, __builtin_ctzll(peers) },
-                                           CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+                if (visible_has(__builtin_ctzll(peers)))
+                        access[n++] = (CUmemAccessDesc){ { CU_MEM_LOCATION_TYPE_DEVICE,
+                                                           __builtin_ctzll(peers) },
+                                                         CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
         return n;
 }
 

@@ -30,4 +30,5 @@ void settings_read(void)
         copy(settings.log, "OPENVGPU_GATE_LOG");
         settings.is_native = is_set("OPENVGPU_NATIVE_IPC");
         settings.has_native_pools = is_set("OPENVGPU_NATIVE_POOLS");
+        settings.sees_all = is_set("OPENVGPU_ALL_DEVICES");
 }

@@ -8,20 +8,23 @@
 
 #include "gate/log.h"
 #include "gate/quota.h"
+#include "gate/settings.h"
 
 #define VISIBLE "CUDA_VISIBLE_DEVICES="
 
 #define ENTRY_MAX (sizeof(VISIBLE) + sizeof(((struct gate_welcome *)NULL)->device_uuid))
 
 static struct {
-        char shown[ENTRY_MAX]; /* what the program finds in its environment, */
-        char seen[ENTRY_MAX];  /* and the driver when it is initialised */
-        uint32_t n_shown;      /* 0: all that the driver sees */
+        char own[ENTRY_MAX];  /* the devices that the program may use, */
+        char seen[ENTRY_MAX]; /* and those that the driver sees; "": it is left alone */
+        bool has_others;      /* it sees more than */
+        uint32_t n_own;
         uint32_t marks[GATE_SEEN_MAX];
 } visible;
 
+/* Of the vGPU's devices, in the order in which they are seen. */
 struct choice {
-        uint8_t device[GATE_DEVICES_MAX]; /* of the vGPU's, as they are shown */
+        uint8_t device[GATE_DEVICES_MAX];
         uint32_t n;
 };
 
@@ -81,43 +84,38 @@ static bool is_chosen(const struct choice *choice, uint32_t device)
         return false;
 }
 
-static void add_uuid(char *entry, const struct gate_welcome *welcome, uint32_t device)
-{
-        if (entry[strlen(entry) - 1] != '=')
-                strcat(entry, ",");
-        strcat(entry, welcome->device_uuid[device]);
-}
-
-static void write_entry(char *entry, const struct gate_welcome *welcome,
-                        const struct choice *choice)
-{
-        strcpy(entry, VISIBLE);
-        for (uint32_t i = 0; i < choice->n; i++)
-                add_uuid(entry, welcome, choice->device[i]);
-}
-
-static uint32_t count_named(const struct gate_welcome *welcome)
+/* At the end of what the driver sees. */
+static void see(const struct gate_welcome *welcome, uint32_t device)
 {
         uint32_t n = 0;
 
-        while (n < GATE_SEEN_MAX && welcome->device_uuid[n][0])
+        while (visible.marks[n])
                 n++;
-        return n;
+        visible.marks[n] = gate_mark(welcome->device_uuid[device]);
+        if (n > 0)
+                strcat(visible.seen, ",");
+        strcat(visible.seen, welcome->device_uuid[device]);
 }
 
-/* @entry has what the program sees. In a vGPU of one device that is all. */
-static void add_hidden(char *entry, const struct gate_welcome *welcome, const struct choice *choice)
+static void see_others(const struct gate_welcome *welcome, const struct choice *choice)
 {
-        uint32_t n = count_named(welcome);
-
-        if (n == 1)
-                return;
-        for (uint32_t i = 0; i < n; i++) {
-                visible.marks[i] = gate_mark(welcome->device_uuid[i]);
-                if (!is_chosen(choice, i))
-                        add_uuid(entry, welcome, i);
+        for (uint32_t i = 0; i < GATE_SEEN_MAX && welcome->device_uuid[i][0]; i++) {
+                if (is_chosen(choice, i))
+                        continue;
+                see(welcome, i);
+                visible.has_others = true;
         }
-        visible.n_shown = n == choice->n ? 0 : choice->n;
+}
+
+static void write_entries(const struct gate_welcome *welcome, const struct choice *choice)
+{
+        strcpy(visible.seen, VISIBLE);
+        for (uint32_t i = 0; i < choice->n; i++)
+                see(welcome, choice->device[i]);
+        memcpy(visible.own, visible.seen, sizeof(visible.own));
+        visible.n_own = choice->n;
+        if (settings.sees_all && choice->n > 0)
+                see_others(welcome, choice);
 }
 
 /* Puts @entry in front of what the environment has: anew, as nobody knows whose the old array is. */
@@ -156,7 +154,11 @@ static bool wants_none(const char *value)
 /* With one device nothing is chosen: what a script numbers are those of the machine. */
 static void choose_devices(struct choice *choice, const struct gate_welcome *welcome, char **there)
 {
-        if (!there || welcome->n_devices == 1 || !choose(choice, welcome, *there + strlen(VISIBLE)))
+        const char *value = there ? *there + strlen(VISIBLE) : NULL;
+
+        if (value && wants_none(value))
+                choice->n = 0;
+        else if (!value || welcome->n_devices == 1 || !choose(choice, welcome, value))
                 choose_all(choice, welcome);
 }
 
@@ -176,48 +178,49 @@ static void put_entry(char *entry)
 
 void visible_show(const struct gate_welcome *welcome)
 {
-        char **there = find_entry();
         struct choice choice;
 
-        visible.n_shown = 0; /* the child of a fork may have what its parent had */
-        memset(visible.marks, 0, sizeof(visible.marks));
-        if (!welcome->device_uuid[0][0] || (there && wants_none(*there + strlen(VISIBLE))))
+        if (!welcome->device_uuid[0][0])
                 return;
-        choose_devices(&choice, welcome, there);
-        write_entry(visible.shown, welcome, &choice);
-        memcpy(visible.seen, visible.shown, sizeof(visible.seen));
-        add_hidden(visible.seen, welcome, &choice);
+        choose_devices(&choice, welcome, find_entry());
+        memset(&visible, 0, sizeof(visible)); /* the child of a fork may have what its parent had */
+        write_entries(welcome, &choice);
         quota_set_order(choice.device, choice.n);
         put_entry(visible.seen);
 }
 
+void visible_prepare(void)
+{
+        if (visible.seen[0])
+                put_entry(visible.seen);
+}
+
 /* If the program has put something of its own there meanwhile, that stays. */
-static void exchange(const char *before, char *after)
+void visible_settle(void)
 {
         char **there = find_entry();
 
-        if (visible.n_shown > 0 && there && *there == before)
-                *there = after;
-}
-
-void visible_prepare(void)
-{
-        exchange(visible.shown, visible.seen);
-}
-
-void visible_settle(void)
-{
-        exchange(visible.seen, visible.shown);
+        if (visible.has_others && there && *there == visible.seen)
+                *there = visible.own;
 }
 
 bool visible_has(CUdevice device)
 {
-        return visible.n_shown == 0 || device < (CUdevice)visible.n_shown;
+        return !visible.has_others || device < (CUdevice)visible.n_own;
 }
 
-int visible_limit(int n)
+bool visible_has_location(const CUmemLocation *location)
 {
-        return visible.n_shown > 0 && n > (int)visible.n_shown ? (int)visible.n_shown : n;
+        return !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
+               visible_has(location->id);
+}
+
+bool visible_has_access(const CUmemAccessDesc *access, size_t n)
+{
+        for (size_t i = 0; access && i < n; i++)
+                if (!visible_has_location(&access[i].location))
+                        return false;
+        return true;
 }
 
 void visible_tell_seen(uint32_t ret_seen[GATE_SEEN_MAX])

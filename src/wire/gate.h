@@ -28,6 +28,9 @@
  *                                    BOX       a box with another process, or its end (no answer)
  *   USES            whose memory it
  *                   has (no answer)
+ *   SEEN            which devices
+ *                   its driver sees
+ *                   (no answer)
  *   WAITING         a thread waits
  *                   at the closed
  *                   gate (no answer)
@@ -70,10 +73,11 @@
  * Both sides compare: another number is refused with a message that says who must be upgraded. A gate of
  * the oldest number knows vGPUs of one device only. The manager answers each gate under the gate's number.
  */
-#define GATE_WIRE_VERSION 8u
+#define GATE_WIRE_VERSION 9u
 #define GATE_WIRE_DEVICES 6u /* from here on a gate knows vGPUs of several devices, */
 #define GATE_WIRE_BOXES   7u /* and boxes, */
-#define GATE_WIRE_HIDDEN  8u /* and devices that the program does not see */
+#define GATE_WIRE_HIDDEN  8u /* and has its driver see devices that it hides from the program */
+#define GATE_WIRE_SEEN    9u /* it hides none, and says which the driver sees */
 #define GATE_WIRE_OLDEST  5u
 #define GATE_WIRE_MAGIC   0x45544147u /* "GATE" */
 
@@ -92,6 +96,7 @@ enum gate_message {
         GATE_OFFERED,
         GATE_USES,
         GATE_ORDER,
+        GATE_SEEN,
 
         GATE_WELCOME = 64,
         GATE_REFUSED,
@@ -132,9 +137,8 @@ struct gate_allocation {
 
 #define GATE_VGPU_NAME_MAX 64
 #define GATE_TEXT_MAX      256
-#define GATE_DEVICES_MAX   8 /* of a vGPU */
-#define GATE_SEEN_MAX \
-        32 /* of a host, as far as drivers are shown others than those of their vGPU */
+#define GATE_DEVICES_MAX   8  /* of a vGPU */
+#define GATE_SEEN_MAX      32 /* of a host, as far as drivers see others than those of their vGPU */
 
 struct gate_join {
         struct gate_header header;
@@ -144,10 +148,7 @@ struct gate_join {
         uint64_t start_time;           /* of this process, /proc/self/stat field 22 */
         uint32_t n_imports;   /* pieces of other processes' memory that it has, or had let go */
         uint32_t ticket_slot; /* that its tickets bear, and 1; 0: it has given out none */
-        /*
-         * From GATE_WIRE_HIDDEN on: the devices that its driver sees, hidden ones too, by gate_mark(); 0 behind the
-         * last. None: the one of its vGPU, or it has no WELCOME yet.
-         */
+        /* From GATE_WIRE_HIDDEN on: as in SEEN. None: those of its vGPU, or it has no WELCOME yet. */
         uint32_t seen[GATE_SEEN_MAX];
 };
 
@@ -189,9 +190,9 @@ struct gate_welcome {
         uint32_t slot;      /* the process' slot in each instance page */
         uint32_t n_devices; /* of the vGPU; so many descriptors come with it, of their pages */
         /*
-         * "GPU-...", the devices that the instance is on now; behind them, for vGPUs of several devices and from
-         * GATE_WIRE_HIDDEN on, all others of the host: the driver shall see them, and the program not. Only as many are
-         * sent as there are.
+         * "GPU-...", the devices that the instance is on now; behind them, from GATE_WIRE_SEEN on, all others of the
+         * host: the gate chooses whether its driver sees those. One of GATE_WIRE_HIDDEN is told of them where the
+         * vGPU has several devices, and its driver sees them. Only as many are sent as there are.
          */
         char device_uuid[GATE_SEEN_MAX][48];
 };
@@ -206,6 +207,15 @@ static inline uint32_t gate_welcome_count(size_t size)
 {
         return (uint32_t)((size - offsetof(struct gate_welcome, device_uuid)) / 48);
 }
+
+/*
+ * From GATE_WIRE_SEEN on, behind WELCOME, and whenever it changes: to devices that its driver has seen a process can be
+ * moved that shares memory with others. Until it comes: those of its vGPU.
+ */
+struct gate_seen {
+        struct gate_header header;
+        uint32_t mark[GATE_SEEN_MAX]; /* gate_mark() of each; 0 behind the last */
+};
 
 struct gate_refused {
         struct gate_header header;

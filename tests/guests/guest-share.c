@@ -15,6 +15,8 @@
  *     read        may only read from now on
  *     twice       maps the first piece at a second address, where "check" looks, too
  *     seize       tries the virtual-memory calls on the first piece, and prints "code CODE" for each
+ *     expose      tries to give the first piece to each other device that it sees, and prints for each what became
+ *                 of that and what access the device has: "code CODE access FLAGS"
  *     drop        gives everything back
  *     churn       a thread imports the first piece (a descriptor), maps and drops it, again and again
  *     calm        ends it
@@ -292,6 +294,25 @@ static void seize(void)
         printf("code %d\n", DRIVER(cuMemAddressFree)(at, share.size));
 }
 
+static void expose(void)
+{
+        int n;
+
+        must(DRIVER(cuDeviceGetCount)(&n));
+        for (int i = 0; i < n; i++) {
+                const CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, i },
+                                                 CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+                unsigned long long flags = 0;
+                CUresult result;
+
+                if (i == share.device)
+                        continue;
+                result = DRIVER(cuMemSetAccess)(share.at[0], share.size, &access, 1);
+                must(DRIVER(cuMemGetAccess)(&flags, &access.location, share.at[0]));
+                printf("code %d access %llu\n", result, flags);
+        }
+}
+
 static void start_churn(void)
 {
         if (pthread_create(&share.churn, NULL, churn, NULL) != 0)
@@ -341,6 +362,8 @@ static void do_word(const char *word)
                 map(&share.second, share.handle[0]);
         else if (strcmp(word, "seize") == 0)
                 seize();
+        else if (strcmp(word, "expose") == 0)
+                expose();
         else if (strcmp(word, "drop") == 0)
                 drop();
         else if (strcmp(word, "churn") == 0)

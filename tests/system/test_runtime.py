@@ -123,5 +123,31 @@ class Runtime(case.Case):
         self.assertEqual(done.stderr.count("nvcc -cudart shared"), 1, done.stderr)
 
 
+class SomeDevices(case.Case):
+    """NVIDIA's runtime does not start in a program that is shown other devices than its driver has; nor does this one."""
+    HOST = {"devices": "4xH200:1G"}
+
+    def check_vgpus(self, n_seen, **environment):
+        for devices in ("2", "0,1", "3,1", "2,0,1"):
+            with self.subTest(devices=devices, environment=environment):
+                n = devices.count(",") + 1
+                self.host.create("job", device=devices)
+                guest = self.host.run("job", "guest-runtime", "--check", n, **environment)
+                self.assertEqual(guest.join(), 0, guest.context())
+                self.assertEqual(guest.lines, ["right"])
+                seen = self.host.run("job", "guest-devices", **environment).wait_ready()
+                self.assertEqual([line.split()[0] for line in seen.lines],
+                                 ["device"] * n + ["other"] * ((n_seen or n) - n) + ["ready"])
+                self.assertEqual(seen.end_input(), 0, seen.context())
+                self.host.wait_state("job", "idle")
+                self.host.vgpu("rm", "job")
+
+    def test_a_program_runs_in_a_vgpu_of_some_of_the_devices(self):
+        self.check_vgpus(None)
+
+    def test_a_program_runs_that_sees_all_devices(self):
+        self.check_vgpus(4, OPENVGPU_ALL_DEVICES="1")
+
+
 if __name__ == "__main__":
     case.main()

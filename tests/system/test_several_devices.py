@@ -405,7 +405,9 @@ class Refused(Case):
         several, one = self.make("job", "0,1"), self.make("one", "2")
         self.assertEqual(self.answer(one, 5), Gate.WELCOME)
         self.assertEqual(self.answer(several, 5), Gate.REFUSED)
-        self.assertEqual(self.answer(several, 6), Gate.WELCOME)
+        for version in (6, 8, Gate.NEWEST):
+            self.assertEqual(self.answer(several, version), Gate.WELCOME)
+            self.assertEqual(self.answer(one, version), Gate.WELCOME)
         for name in ("one", "job"):
             self.host.wait_for(name, lambda v: not v["processes"], "to be empty")
 

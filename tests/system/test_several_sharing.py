@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Ranks of a vGPU of several devices, each on a device of its own, share memory: all goes and comes as one."""
+from unittest import mock
+
 import case
 import test_sharing
 
@@ -60,7 +62,8 @@ class Sharing(test_sharing.Pairs, case.Case):
 
     def test_a_process_that_was_moved_imports(self):
         self.host.create("job", device="0,1")
-        maker, user = self.pair()
+        with mock.patch.object(self, "ENVIRONMENT", {"OPENVGPU_ALL_DEVICES": "1"}):
+            maker, user = self.pair()
         user.hold("try=1")
         user.hold("drop")
         self.host.vgpu("migrate", "job", "--device", "2,3")

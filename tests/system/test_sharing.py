@@ -21,6 +21,7 @@ class Pairs:
     """Tests with processes of which one has made memory that the other uses."""
 
     ORDINALS = ()  # of the devices of a vGPU that the maker and the user of a pair have; none: the first
+    ENVIRONMENT = {}
 
     def new_path(self):
         self.n = getattr(self, "n", 0) + 1
@@ -31,7 +32,7 @@ class Pairs:
         guests = []
         for i, (vgpu, word, its) in enumerate(((maker, "make", arguments), (user, "use", user_arguments or arguments))):
             place = (*(its or ("4M", 1)), self.ORDINALS[i]) if self.ORDINALS else its
-            guests.append(self.host.run(vgpu, "guest-share", word, way, path, *place).wait_ready())
+            guests.append(self.host.run(vgpu, "guest-share", word, way, path, *place, **self.ENVIRONMENT).wait_ready())
             guests[i].path = path
         return tuple(guests)
 
@@ -57,6 +58,14 @@ class Pairs:
         for i, (maker, user) in enumerate(pairs):
             user.hold(f"check={1000 + i}")
             self.end(user, maker)
+
+    def not_moved(self, guests, *command):
+        """It is told why, by one of these processes, and what to do."""
+        done = self.host.vgpu(*command, code=None)
+        self.assertNotEqual(done.code, 0, str(done))
+        self.assertRegex(done.errors, "process ({}) ".format("|".join(str(guest.pid) for guest in guests)))
+        self.assertIn("did not see when it was initialised", done.errors)
+        self.assertIn("OPENVGPU_ALL_DEVICES=1", done.errors)
 
     def suspend_and_resume(self, *options):
         self.host.vgpu("suspend", "job", *options)
@@ -391,9 +400,9 @@ class Sharing(Pairs, case.Case):
         self.host.create("job")
         maker, user = self.pair()
         self.check_both_ways(maker, user, 3)
-        self.refused("NotMovable", "MigrateVgpu", name="job", device="1")
+        self.not_moved((maker, user), "migrate", "job", "--device", "1")
         self.host.vgpu("suspend", "job")
-        self.refused("NotMovable", "ResumeVgpu", name="job", device="1")
+        self.not_moved((maker, user), "resume", "job", "--device", "1")
         self.host.vgpu("resume", "job")
         user.hold("check=1003")
         user.hold("drop")

@@ -131,10 +131,10 @@ class Gate(Packets):
     """What a process says that claims to be a guest."""
 
     MAGIC, VERSION = 0x45544147, 5  # the oldest that vgpud lets in: of vGPUs of one device
-    NEWEST = 8
-    SEEN_SINCE, SEEN_MAX = 8, 32  # devices that the driver sees, in JOIN
-    JOIN, CLOSED, ALLOCATIONS, EXPORTED, RELEASED, MAPPED, OPENED, CREATED, WAITING, TAKEN, IMPORT, OFFERED, USES, ORDER = \
-        range(1, 15)
+    NEWEST = 9
+    SEEN_SINCE, SEEN_MAX = 8, 32  # devices that the driver sees, in JOIN; since 9 also a message
+    JOIN, CLOSED, ALLOCATIONS, EXPORTED, RELEASED, MAPPED, OPENED, CREATED, WAITING, TAKEN, IMPORT, OFFERED, USES, ORDER, SEEN = \
+        range(1, 16)
     IMPORTS_MAX, USES_MAX = 65536, 64
     WELCOME, REFUSED, CLOSE, EXPORT, RELEASE, MAP, OPEN, CREATE = range(64, 72)
     WATCH, STEP, TAKE, IMPORTED, OFFER = range(72, 77)
@@ -153,6 +153,9 @@ class Gate(Packets):
 
     def send_import(self, number, ticket):
         self.send(self.header(self.IMPORT) + struct.pack("<Q", number) + ticket)
+
+    def send_seen(self, marks, version=NEWEST, fds=()):
+        self.send(self.header(self.SEEN, version=version) + struct.pack(f"<{len(marks)}I", *marks), fds)
 
     def send_uses(self, count, processes=b""):
         self.send(self.header(self.USES) + struct.pack("<II", count, 0) + processes.ljust(64 * 32, b"\0"))

@@ -354,13 +354,20 @@ static uint32_t name_others(struct gate_welcome *welcome, const struct instance 
         return n;
 }
 
-/* A driver that was initialised before has not changed since. */
+/* Unless it has told. */
 static void note_seen(struct guest *guest, const struct gate_welcome *welcome, uint32_t n)
 {
         if (guest->seen[0])
                 return;
         for (uint32_t i = 0; i < n; i++)
                 guest->seen[i] = gate_mark(welcome->device_uuid[i]);
+}
+
+/* One of GATE_WIRE_HIDDEN: only if its driver sees them. A younger one says which it sees. */
+static bool is_told_of_others(const struct guest *guest)
+{
+        return guest->gate->version >= GATE_WIRE_SEEN ||
+               (guest->gate->version >= GATE_WIRE_HIDDEN && guest->instance->n_parts > 1);
 }
 
 int guest_welcome(struct guest *guest)
@@ -378,9 +385,10 @@ int guest_welcome(struct guest *guest)
                 name_device(&welcome, (uint32_t)i, instance->part[i].device);
                 fds[i] = instance->part[i].page.fd;
         }
-        if (instance->n_parts > 1 && guest->gate->version >= GATE_WIRE_HIDDEN) {
+        if (is_told_of_others(guest)) {
                 n_named = name_others(&welcome, instance);
-                note_seen(guest, &welcome, n_named);
+                note_seen(guest, &welcome,
+                          guest->gate->version >= GATE_WIRE_SEEN ? welcome.n_devices : n_named);
         }
         return gate_link_send(guest->gate, &welcome, gate_welcome_size(n_named), fds,
                               instance->n_parts);
@@ -654,6 +662,16 @@ static int receive_waiting(struct guest *guest, size_t size, size_t n_fds)
         return 0;
 }
 
+static int receive_seen(struct guest *guest, const void *message, size_t size, size_t n_fds)
+{
+        const struct gate_seen *seen = message;
+
+        if (guest->gate->version < GATE_WIRE_SEEN || size != sizeof(*seen) || n_fds > 0)
+                return -EPROTO;
+        memcpy(guest->seen, seen->mark, sizeof(guest->seen));
+        return 0;
+}
+
 int guest_receive(struct guest *guest, const void *message, size_t size, int *fds, size_t n_fds)
 {
         const struct gate_header *header = message;
@@ -661,6 +679,8 @@ int guest_receive(struct guest *guest, const void *message, size_t size, int *fd
         switch (header->message) {
         case GATE_WAITING:
                 return receive_waiting(guest, size, n_fds);
+        case GATE_SEEN:
+                return receive_seen(guest, message, size, n_fds);
         case GATE_IMPORT:
                 return share_receive_import(guest, message, size, n_fds);
         case GATE_OFFERED:

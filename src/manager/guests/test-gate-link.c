@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a gate is sent, and what its user is charged for it meanwhile. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -108,6 +109,14 @@ static void test_a_gate_that_reads_what_it_is_sent_owes_nothing(void **state)
         assert_true(get_charged(fixture) <= 1);
 }
 
+/* Of a driver that has not said what it sees. */
+static uint32_t count_believed(uint16_t version, uint32_t n_parts, uint32_t n_named)
+{
+        if (version >= GATE_WIRE_SEEN)
+                return n_parts;
+        return version >= GATE_WIRE_HIDDEN && n_parts > 1 ? n_named : 0;
+}
+
 /* A host of four devices; the vGPU has the third and the first, unless @n_parts is 1. */
 static uint32_t welcome(struct fixture *fixture, uint16_t version, size_t n_parts,
                         struct gate_welcome *ret_welcome)
@@ -118,6 +127,7 @@ static uint32_t welcome(struct fixture *fixture, uint16_t version, size_t n_part
         char buffer[PACKET_SIZE_MAX];
         int fds[PACKET_FDS_MAX];
         size_t size, n_fds;
+        uint32_t n_believed;
 
         for (uint32_t i = 0; i < 4; i++) {
                 devices[i] = (struct device){ .index = i, .meter.is_lost = i == 1 };
@@ -139,10 +149,10 @@ static uint32_t welcome(struct fixture *fixture, uint16_t version, size_t n_part
         memcpy(ret_welcome, buffer, size);
         assert_int_equal(ret_welcome->n_devices, n_parts);
         assert_int_equal(size, gate_welcome_size(gate_welcome_count(size)));
+        n_believed = count_believed(version, (uint32_t)n_parts, gate_welcome_count(size));
         for (uint32_t i = 0; i < gate_welcome_count(size); i++)
-                assert_int_equal(guest.seen[i], n_parts > 1 && version >= GATE_WIRE_HIDDEN
-                                                        ? gate_mark(ret_welcome->device_uuid[i])
-                                                        : 0);
+                assert_int_equal(guest.seen[i],
+                                 i < n_believed ? gate_mark(ret_welcome->device_uuid[i]) : 0);
         return gate_welcome_count(size);
 }
 
@@ -157,13 +167,52 @@ static void test_a_gate_is_told_of_all_devices_but_those_that_are_lost(void **st
         assert_string_equal(answer.device_uuid[2], "GPU-3");
 }
 
-static void test_older_gates_and_vgpus_of_one_device_are_told_of_their_own(void **state)
+static void test_a_gate_in_a_vgpu_of_one_device_is_told_of_all_as_well(void **state)
+{
+        struct gate_welcome answer;
+
+        assert_int_equal(welcome(*state, GATE_WIRE_VERSION, 1, &answer), 3);
+        assert_string_equal(answer.device_uuid[0], "GPU-2");
+        assert_string_equal(answer.device_uuid[1], "GPU-0");
+        assert_string_equal(answer.device_uuid[2], "GPU-3");
+}
+
+static void test_older_gates_are_told_what_they_were_told(void **state)
 {
         struct gate_welcome answer;
 
         assert_int_equal(welcome(*state, GATE_WIRE_HIDDEN - 1, 2, &answer), 2);
-        assert_int_equal(welcome(*state, GATE_WIRE_VERSION, 1, &answer), 1);
+        assert_int_equal(welcome(*state, GATE_WIRE_HIDDEN, 2, &answer), 3);
+        assert_int_equal(welcome(*state, GATE_WIRE_HIDDEN, 1, &answer), 1);
         assert_string_equal(answer.device_uuid[0], "GPU-2");
+}
+
+static int tell_seen(struct guest *guest, const char *uuid, size_t size, size_t n_fds)
+{
+        struct gate_seen seen = { { GATE_WIRE_MAGIC, guest->gate->version, GATE_SEEN },
+                                  { gate_mark(uuid) } };
+        int fds[1] = { -1 };
+
+        return guest_receive(guest, &seen, size, fds, n_fds);
+}
+
+static void test_what_a_driver_has_seen_is_what_its_gate_said_last(void **state)
+{
+        struct fixture *fixture = *state;
+        struct guest guest = { .gate = &fixture->link };
+        const size_t size = sizeof(struct gate_seen);
+
+        assert_int_equal(tell_seen(&guest, "GPU-0", size, 0), 0);
+        assert_int_equal(guest.seen[0], gate_mark("GPU-0"));
+        assert_int_equal(tell_seen(&guest, "GPU-1", size, 0), 0);
+        assert_int_equal(guest.seen[0], gate_mark("GPU-1"));
+        assert_int_equal(guest.seen[1], 0);
+        for (size_t wrong = sizeof(struct gate_header); wrong < size; wrong += 4)
+                assert_int_equal(tell_seen(&guest, "GPU-0", wrong, 0), -EPROTO);
+        assert_int_equal(tell_seen(&guest, "GPU-0", size, 1), -EPROTO);
+        fixture->link.version = GATE_WIRE_HIDDEN;
+        assert_int_equal(tell_seen(&guest, "GPU-0", size, 0), -EPROTO);
+        assert_int_equal(guest.seen[0], gate_mark("GPU-1"));
 }
 
 int main(void)
@@ -175,8 +224,12 @@ int main(void)
                         test_a_gate_is_told_of_all_devices_but_those_that_are_lost, set_up,
                         tear_down),
                 cmocka_unit_test_setup_teardown(
-                        test_older_gates_and_vgpus_of_one_device_are_told_of_their_own, set_up,
+                        test_a_gate_in_a_vgpu_of_one_device_is_told_of_all_as_well, set_up,
                         tear_down),
+                cmocka_unit_test_setup_teardown(test_older_gates_are_told_what_they_were_told,
+                                                set_up, tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_what_a_driver_has_seen_is_what_its_gate_said_last, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_gate_that_reads_what_it_is_sent_owes_nothing,
                                                 set_up, tear_down),
         };

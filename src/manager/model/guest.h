@@ -191,7 +191,7 @@ struct guest {
         uint32_t ticket_slot;              /* that its tickets bear, and 1; 0: they bear its own */
         bool has_told;                     /* whose memory it has, since this manager started */
         bool is_confined; /* in a container: it shares memory within its vGPU only */
-        /* Devices that its driver saw when it was initialised, as JOIN has them; none: the one of its vGPU. */
+        /* Devices that its driver saw when it was initialised, as SEEN has them; none: the one of its vGPU. */
         uint32_t seen[GATE_SEEN_MAX];
         uint32_t n_imports;        /* pieces of others' memory that it has, as it last said */
         struct list makers, users; /* sharing.h: whose memory it has, and who has its */

@@ -71,15 +71,17 @@ static bool can_share_at(const struct guest *guest, const struct place *place)
 static int refuse_move(const struct operation *operation, const struct guest *guest,
                        struct failure *failure)
 {
-        return failure_set(failure, -EOPNOTSUPP, "NotMovable",
-                           operation->kind == &operation_resume
-                                   ? "resume the vGPU on the device where it was"
-                                   : "suspend and resume work; so does a move once the memory is "
-                                     "not shared any more",
-                           "process %d (%.40s) shares memory with another process, and the driver "
-                           "cannot share memory on a device that it did not see when it was "
-                           "initialised",
-                           (int)guest->pid, guest->name);
+        return failure_set(
+                failure, -EOPNOTSUPP, "NotMovable",
+                operation->kind == &operation_resume
+                        ? "resume the vGPU on the device where it was; programs that are "
+                          "started with OPENVGPU_ALL_DEVICES=1 can be moved"
+                        : "suspend and resume work; to move programs that share memory, "
+                          "start them with OPENVGPU_ALL_DEVICES=1",
+                "process %d (%.40s) shares memory with another process, and the driver "
+                "cannot share memory on a device that it did not see when it was "
+                "initialised",
+                (int)guest->pid, guest->name);
 }
 
 static bool shares(const struct guest *guest)
