@@ -106,6 +106,7 @@ static const struct {
         { GATE_IMPORT, sizeof(struct gate_import) },
         { GATE_OFFERED, sizeof(struct gate_offered) },
         { GATE_USES, sizeof(struct gate_uses) },
+        { GATE_SEEN, sizeof(struct gate_seen) },
 };
 
 static void send_message(uint8_t which, size_t n_fds, const uint8_t *bytes, size_t size)

@@ -154,6 +154,10 @@ class Hostile:
             self.gate.socket.shutdown(socket.SHUT_WR)
         self.await_hang_up()
 
+    def seen_before_join(self):
+        self.gate.send_seen([1] * Gate.SEEN_MAX)
+        self.await_hang_up()
+
     def great_packet(self):
         try:
             self.gate.send(b"x" * 100000)
@@ -261,6 +265,33 @@ class Hostile:
         process = struct.pack("<16sQII", random.randbytes(16), 1, 2, 0x544b5456)
         self.send_until_hung_up(self.gate.header(Gate.USES) + struct.pack("<II", Gate.USES_MAX, 0) +
                                 process * Gate.USES_MAX)
+
+    def seen_of_too_few(self):
+        self.join(version=Gate.NEWEST)
+        self.gate.send_seen([1] * (Gate.SEEN_MAX - 1))
+        self.await_hang_up()
+
+    def seen_of_too_many(self):
+        self.join(version=Gate.NEWEST)
+        self.gate.send_seen([1] * (Gate.SEEN_MAX + 1))
+        self.await_hang_up()
+
+    def seen_with_a_descriptor(self):
+        self.join(version=Gate.NEWEST)
+        self.gate.send_seen([1] * Gate.SEEN_MAX, fds=[memory()])
+        self.await_hang_up()
+
+    def seen_of_an_older_gate(self):
+        self.join(version=Gate.SEEN_SINCE)
+        self.gate.send_seen([1] * Gate.SEEN_MAX, version=Gate.SEEN_SINCE)
+        self.await_hang_up()
+
+    def seen_for_ever(self):
+        """It may say so as often as it likes, and whatever it likes."""
+        self.join(version=Gate.NEWEST)
+        say("ready")
+        while True:
+            self.gate.send_seen([random.getrandbits(32) for _ in range(Gate.SEEN_MAX)])
 
     def speaks_garbage(self):
         self.join()

@@ -20,7 +20,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 HUNG_UP = ["impossible_state", "garbage_for_join", "empty_packet", "short_join", "name_without_end",
            "join_with_descriptors", "claims_too_many_imports", "great_packet", "joins_twice", "floods",
-           "floods_with_descriptors", "tells_whose_memory_it_has", "speaks_garbage"]
+           "floods_with_descriptors", "tells_whose_memory_it_has", "speaks_garbage", "seen_before_join",
+           "seen_of_too_few", "seen_of_too_many", "seen_with_a_descriptor", "seen_of_an_older_gate"]
 
 # Behaviours in the middle of a suspend that the manager cannot let succeed.
 SPOILERS = ["hangs_up_at_close", "closes_with_strange_error", "closes_with_too_many_imports", "out_of_turn",
@@ -170,6 +171,15 @@ class Hostile(case.Case):
     def test_a_process_that_joins_again_and_again_is_one_process(self):
         self.hostile("rejoins_for_ever").wait_ready()
         self.assertEqual(len(self.host.get("evil")["processes"]), 1)
+        self.check_unharmed()
+
+    def test_who_tells_for_ever_what_its_driver_sees_delays_nobody(self):
+        guest = self.hostile("seen_for_ever").wait_ready()
+        for _ in range(3):
+            self.good.wait_steps(1)
+            self.host.vgpu("suspend", "good")
+            self.host.vgpu("resume", "good")
+        self.assertTrue(guest.is_alive())
         self.check_unharmed()
 
     def test_garbage_in_the_instance_page_is_its_own_affair(self):
