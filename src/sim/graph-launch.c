@@ -6,32 +6,63 @@
 
 #include <stdlib.h>
 
+#include "sim/context.h"
 #include "sim/graph.h"
+#include "sim/memory-file.h"
 #include "sim/stream.h"
 
 struct CUgraphExec_st {
         struct object object;
-        CUgraph graph;   /* a copy */
-        CUstream last;   /* in which it was launched, or NULL */
-        uint64_t number; /* of what was submitted there */
+        CUgraph graph;              /* a copy */
+        struct memory_file *memory; /* what the driver takes of the device for it */
+        CUstream last;              /* in which it was launched, or NULL */
+        uint64_t number;            /* of what was submitted there */
 };
+
+static CUgraphExec exec_free(CUgraphExec exec)
+{
+        if (exec) {
+                (void)memory_file_unref(exec->memory);
+                (void)graph_free(exec->graph);
+        }
+        free(exec);
+        return NULL;
+}
+DEFINE_CLEANUP(CUgraphExec, exec_free);
+
+/* What a real driver needs depends on the graph; it takes that in pieces of a page. */
+static CUresult exec_new(CUgraphExec *ret_exec, CUcontext context, CUgraph graph)
+{
+        CLEANUP(exec_freep) CUgraphExec exec = calloc(1, sizeof(*exec));
+        CUresult result;
+
+        if (exec)
+                exec->graph = graph_copy(graph);
+        if (!exec || !exec->graph)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        result = memory_file_create(&exec->memory, process.device[context->device].at, MEMORY_PAGE);
+        if (result == CUDA_SUCCESS)
+                *ret_exec = TAKE(exec);
+        return result;
+}
 
 CUresult sim_cuGraphInstantiateWithFlags(CUgraphExec *ret_exec, CUgraph graph,
                                          unsigned long long flags)
 {
         CUgraphExec exec;
+        CUcontext context;
+        CUresult result;
         PROCESS_LOCKED();
 
         (void)flags;
+        result = context_get(&context);
+        if (result != CUDA_SUCCESS)
+                return result;
         if (!ret_exec || !object_find(graph, OBJECT_GRAPH))
                 return CUDA_ERROR_INVALID_VALUE;
-        exec = calloc(1, sizeof(*exec));
-        if (exec)
-                exec->graph = graph_copy(graph);
-        if (!exec || !exec->graph) {
-                free(exec);
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        }
+        result = exec_new(&exec, context, graph);
+        if (result != CUDA_SUCCESS)
+                return result;
         object_add(&exec->object, OBJECT_GRAPH_EXEC);
         *ret_exec = exec;
         return CUDA_SUCCESS;
@@ -78,8 +109,7 @@ CUresult sim_cuGraphExecDestroy(CUgraphExec exec)
                 return CUDA_ERROR_INVALID_VALUE;
         object_remove(&exec->object);
         forget_launch(exec);
-        (void)graph_free(exec->graph);
-        free(exec);
+        (void)exec_free(exec);
         return CUDA_SUCCESS;
 }
 

@@ -55,6 +55,9 @@ static CUresult make_work(struct work **ret_work, CUfunction function, void **pa
                 return CUDA_ERROR_OUT_OF_MEMORY;
         if (!object_find(function, OBJECT_FUNCTION))
                 return CUDA_ERROR_INVALID_HANDLE;
+        result = module_load_code(function->module);
+        if (result != CUDA_SUCCESS)
+                return result;
         work->kernel.kernel = function->kernel;
         if (parameters)
                 take_parameters(work, parameters);

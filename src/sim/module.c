@@ -12,10 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
+#include "sim/memory-file.h"
+
 struct CUmod_st {
         struct object object;
         CUmodule next;
-        CUcontext context; /* NULL: a library's */
+        CUcontext context;        /* NULL: a library's */
+        struct memory_file *code; /* of its kernels, once one was launched */
         struct CUfunc_st function[KERNEL_COUNT];
 };
 
@@ -49,6 +53,7 @@ static void free_module(CUmodule module)
         for (size_t i = 0; i < KERNEL_COUNT; i++)
                 object_remove(&module->function[i].object);
         object_remove(&module->object);
+        (void)memory_file_unref(module->code);
         free(module);
 }
 
@@ -63,6 +68,32 @@ void module_unload_all(CUcontext context)
                         free_module(module);
                 module = next;
         }
+}
+
+/* OPENVGPU_SIM_CODE; else what there is to a kernel is part of the context. */
+static uint64_t get_code_size(void)
+{
+        static uint64_t size; /* both under the process' lock */
+        static bool is_read;
+        const char *wanted = getenv(MODULE_CODE_VARIABLE);
+
+        if (!is_read && wanted && size_parse(&size, wanted) < 0)
+                size = 0;
+        is_read = true;
+        return (size + MEMORY_PAGE - 1) & ~(MEMORY_PAGE - 1);
+}
+
+CUresult module_load_code(CUmodule module)
+{
+        uint64_t size = get_code_size();
+        CUcontext context;
+        CUresult result;
+
+        if (module->code || size == 0)
+                return CUDA_SUCCESS;
+        result = context_get(&context);
+        return result ? result
+                      : memory_file_create(&module->code, process.device[context->device].at, size);
 }
 
 CUresult sim_cuModuleLoadData(CUmodule *module, const void *image)

@@ -13,6 +13,12 @@ struct CUfunc_st {
         const struct kernel *kernel;
 };
 
+/* So many bytes of the device does the code of each module take from the first launch of one of its kernels on. */
+#define MODULE_CODE_VARIABLE "OPENVGPU_SIM_CODE"
+
+/* module_load_code() - take them. Errors: CUDA_ERROR_OUT_OF_MEMORY. */
+CUresult module_load_code(CUmodule module);
+
 /* module_unload_all() - unload all modules of a context that ends. */
 void module_unload_all(CUcontext context);
 

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "sim/module.h"
 #include "sim/test-guest.h"
 
 #define THREAD_LOCAL 1
@@ -316,6 +317,42 @@ static void test_what_was_captured_runs_at_launch(void **state)
         guest_run(record_and_launch);
 }
 
+static void take_memory(int socket)
+{
+        CUdeviceptr piece;
+        CUgraphExec exec;
+        CUgraph graph;
+        uint64_t before;
+
+        (void)socket;
+        must(setenv(MODULE_CODE_VARIABLE, "3M", 1));
+        prepare(CU_STREAM_NON_BLOCKING);
+        before = guest_get_free();
+        launch_add(capturing, 2);
+        launch_add(capturing, 3);
+        must(cuStreamSynchronize(capturing));
+        must_equal(before - guest_get_free(), 4 * MIB * 2); /* each loads a module of its own */
+        must(cuStreamBeginCapture_v2(capturing, CU_STREAM_CAPTURE_MODE_GLOBAL));
+        launch_add(capturing, 2);
+        must(cuStreamEndCapture(capturing, &graph));
+        before = guest_get_free();
+        must(cuGraphInstantiateWithFlags(&exec, graph, 0));
+        must_equal(before - guest_get_free(), 2 * MIB);
+        must(cuGraphExecDestroy(exec));
+        must_equal(guest_get_free(), before);
+        while (guest_get_free() > 0)
+                must(cuMemAlloc_v2(&piece, 2 * MIB));
+        must_equal(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_OUT_OF_MEMORY);
+        must(cuMemFree_v2(piece));
+        must(cuGraphInstantiateWithFlags(&exec, graph, 0));
+}
+
+static void test_graphs_and_code_take_memory(void **state)
+{
+        (void)state;
+        guest_run(take_memory);
+}
+
 static void checkpoint_in_capture(int socket)
 {
         CUgraphExec exec;
@@ -349,6 +386,7 @@ int main(void)
                 cmocka_unit_test(test_a_capture_forbids_what_was_measured),
                 cmocka_unit_test(test_the_legacy_stream_ends_the_capture_of_a_blocking_one),
                 cmocka_unit_test(test_what_was_captured_runs_at_launch),
+                cmocka_unit_test(test_graphs_and_code_take_memory),
                 cmocka_unit_test(test_a_capture_survives_a_checkpoint),
         };
         int failed;
