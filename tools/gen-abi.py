@@ -19,6 +19,7 @@ class Row(NamedTuple):
     gate: str
     sim: str
     since: int
+    n_arguments: int  # of a call that is made again; 0: it is not
 
     @property
     def base(self):
@@ -41,11 +42,13 @@ def read_table(path):
         fields = line.split("#")[0].split()
         if not fields:
             continue
-        if len(fields) != 4 or fields[1] not in GATE_WORDS or not fields[3].isdigit():
-            sys.exit(f"{path}:{number}: want NAME {'|'.join(GATE_WORDS)} SIM SINCE")
+        if len(fields) not in (4, 5) or fields[1] not in GATE_WORDS or not all(map(str.isdigit, fields[3:])):
+            sys.exit(f"{path}:{number}: want NAME {'|'.join(GATE_WORDS)} SIM SINCE [AGAIN]")
+        if len(fields) == 5 and fields[1] in ("waited", "own", "hide"):
+            sys.exit(f"{path}:{number}: what is {fields[1]} says in its code that it is made again")
         if fields[2] not in SIM_WORDS and not fields[2].startswith("="):
             sys.exit(f"{path}:{number}: want {'|'.join(SIM_WORDS)}|=OTHER, not {fields[2]}")
-        rows.append(Row(*fields[:3], int(fields[3])))
+        rows.append(Row(*fields[:3], int(fields[3]), int(fields[4]) if len(fields) == 5 else 0))
     names = {row.name for row in rows}
     if len(names) != len(rows):
         sys.exit(f"{path}: a name occurs twice")
@@ -73,6 +76,18 @@ def version_script(rows, _):
 def gate_entries(rows, _):
     """One line for each stub, for C and for the assembler alike."""
     yield from (f"GATE_ENTRY({row.name}, {row.gate})" for row in rows if row.gate != "hide")
+
+
+def gate_patience(rows, prototypes):
+    """One line for each call that is made again: its parameters as words, and the arguments."""
+    for row in rows:
+        if row.n_arguments:
+            prototype = prototypes.get(sim_target(rows, row).name if row.sim != "refuse" else row.name)
+            if prototype and len(prototype.arguments.split(",")) != row.n_arguments:
+                sys.exit(f"{row.name}: has other than {row.n_arguments} arguments in the header")
+            names = [f"a{i}" for i in range(row.n_arguments)]
+            parameters = ", ".join("uint64_t " + name for name in names)
+            yield f"GATE_PATIENCE({row.name}, ({parameters}), ({', '.join(names)}))"
 
 
 def gate_map(rows, _):
@@ -157,6 +172,7 @@ EMITTERS = {
     "map": version_script,
     "gate-entries": gate_entries,
     "gate-map": gate_map,
+    "gate-patience": gate_patience,
     "sim-header": sim_header,
     "sim-entries": sim_entries,
 }

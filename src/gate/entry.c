@@ -35,6 +35,12 @@ static const entry_function ours[ENTRY_COUNT] = {
 #undef GATE_ENTRY
 };
 
+static const entry_function patient[ENTRY_COUNT] = {
+#define GATE_PATIENCE(name, parameters, arguments) [ENTRY_##name] = (entry_function)patient_##name,
+#include "gate-patience.inc"
+#undef GATE_PATIENCE
+};
+
 entry_function entry_target[ENTRY_COUNT_ALL];
 entry_function entry_real[ENTRY_COUNT];
 
@@ -57,6 +63,11 @@ static CUresult no_driver(void)
         return CUDA_ERROR_NO_DEVICE;
 }
 
+static entry_function get_wrapper(uint32_t entry)
+{
+        return ours[entry] ? ours[entry] : patient[entry];
+}
+
 /* Where one function has several names, the one that we wrap comes first. */
 static int compare(const void *a, const void *b)
 {
@@ -64,14 +75,15 @@ static int compare(const void *a, const void *b)
 
         if (left->real != right->real)
                 return (uintptr_t)left->real < (uintptr_t)right->real ? -1 : 1;
-        if (!ours[left->entry] != !ours[right->entry])
-                return ours[left->entry] ? -1 : 1;
+        if (!get_wrapper(left->entry) != !get_wrapper(right->entry))
+                return get_wrapper(left->entry) ? -1 : 1;
         return left->entry < right->entry ? -1 : left->entry > right->entry;
 }
 
 static void fill(void *library, entry_function missing)
 {
         for (uint32_t i = 0; i < ENTRY_COUNT; i++) {
+                entry_function wrapper = get_wrapper(i);
                 void *symbol = library ? dlsym(library, names[i]) : NULL;
 
                 memcpy(&entry_real[i], &symbol, sizeof(symbol));
@@ -80,7 +92,7 @@ static void fill(void *library, entry_function missing)
                 else
                         entries.by_address[entries.n_by_address++] =
                                 (struct by_address){ entry_real[i], i };
-                entry_target[i] = library && ours[i] ? ours[i] : entry_real[i];
+                entry_target[i] = library && wrapper ? wrapper : entry_real[i];
         }
         qsort(entries.by_address, entries.n_by_address, sizeof(entries.by_address[0]), compare);
 }

@@ -55,6 +55,11 @@ void stub_marked(void);
 #include "gate-entries.inc"
 #undef GATE_ENTRY
 
+/* Those that are made by the build, of calls that are made again (patience.c). */
+#define GATE_PATIENCE(name, parameters, arguments) extern CUresult patient_##name parameters;
+#include "gate-patience.inc"
+#undef GATE_PATIENCE
+
 /* entry_open() - open the driver; later calls do nothing. Without a driver all entries refuse. */
 void entry_open(void);
 

@@ -5,6 +5,7 @@
 #include "gate/current.h"
 #include "gate/entry.h"
 #include "gate/graph.h"
+#include "gate/patience.h"
 #include "gate/visible.h"
 
 static bool may_allocate(const CUDA_MEM_ALLOC_NODE_PARAMS *params)
@@ -89,34 +90,61 @@ CUresult our_cuGraphExecDestroy(CUgraphExec exec)
         return graph_handle_settle(handle, DRIVER(cuGraphExecDestroy)(exec));
 }
 
+/* The driver takes memory for what is instantiated. */
+
 CUresult our_cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node,
                                 char *log, size_t log_size)
 {
-        return graph_memory_share(
-                DRIVER(cuGraphInstantiate)(exec, graph, error_node, log, log_size), graph, exec);
+        struct patience patience = PATIENCE(cuGraphInstantiate);
+        CUresult result;
+
+        do
+                result = DRIVER(cuGraphInstantiate)(exec, graph, error_node, log, log_size);
+        while (patience_again(&patience, result));
+        return graph_memory_share(result, graph, exec);
 }
 
 CUresult our_cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node,
                                    char *log, size_t log_size)
 {
-        return graph_memory_share(
-                DRIVER(cuGraphInstantiate_v2)(exec, graph, error_node, log, log_size), graph, exec);
+        struct patience patience = PATIENCE(cuGraphInstantiate_v2);
+        CUresult result;
+
+        do
+                result = DRIVER(cuGraphInstantiate_v2)(exec, graph, error_node, log, log_size);
+        while (patience_again(&patience, result));
+        return graph_memory_share(result, graph, exec);
 }
 
 CUresult our_cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
-        return graph_memory_share(DRIVER(cuGraphInstantiateWithFlags)(exec, graph, flags), graph,
-                                  exec);
+        struct patience patience = PATIENCE(cuGraphInstantiateWithFlags);
+        CUresult result;
+
+        do
+                result = DRIVER(cuGraphInstantiateWithFlags)(exec, graph, flags);
+        while (patience_again(&patience, result));
+        return graph_memory_share(result, graph, exec);
 }
 
 CUresult our_cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, void *params)
 {
-        return graph_memory_share(DRIVER(cuGraphInstantiateWithParams)(exec, graph, params), graph,
-                                  exec);
+        struct patience patience = PATIENCE(cuGraphInstantiateWithParams);
+        CUresult result;
+
+        do
+                result = DRIVER(cuGraphInstantiateWithParams)(exec, graph, params);
+        while (patience_again(&patience, result));
+        return graph_memory_share(result, graph, exec);
 }
 
 CUresult our_cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgraph graph, void *params)
 {
-        return graph_memory_share(DRIVER(cuGraphInstantiateWithParams_ptsz)(exec, graph, params),
-                                  graph, exec);
+        struct patience patience = PATIENCE(cuGraphInstantiateWithParams_ptsz);
+        CUresult result;
+
+        do
+                result = DRIVER(cuGraphInstantiateWithParams_ptsz)(exec, graph, params);
+        while (patience_again(&patience, result));
+        return graph_memory_share(result, graph, exec);
 }

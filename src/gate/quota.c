@@ -301,6 +301,8 @@ static bool wait_for_answer(struct quota_want *wanted)
 
         ask(wanted, &slot);
         while (may_wait_long(part) && !is_answered(wanted, slot, &is_denied)) {
+                if (wanted->goes_on && !wanted->goes_on(wanted))
+                        return false; /* the manager answers all the same */
                 nap_aside();
                 if (slot != slot_of(part)) /* we have joined again */
                         ask(wanted, &slot);

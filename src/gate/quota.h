@@ -45,13 +45,15 @@ struct quota_want {
         bool is_charged; /* quota_settle() of @bytes follows only when we have given up, or have it */
         bool is_told;
         uint32_t ask;
+        bool (*goes_on)(
+                struct quota_want *want); /* asked now and then while it waits; NULL: it does */
 };
 
 /*
  * quota_wait_for_room() - the driver has no @want->bytes: ask the manager, and wait outside of the driver until
  * others have left; the gate may close meanwhile. What is charged counts meanwhile as asked of nobody, and is asked
  * again only under the ceiling: an undo may have been promised what became free. True: try again, and ask again if it was in vain. False: this
- * is no overcommitted device, it is over the quota, or all that could leave is not enough.
+ * is no overcommitted device, it is over the quota, all that could leave is not enough, or it does not go on.
  * quota_end_wait() follows the last try: until then what has become free is held for us.
  */
 bool quota_wait_for_room(struct quota_want *want);
