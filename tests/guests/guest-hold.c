@@ -15,6 +15,8 @@
  *     exported    a pool that it exports, with a piece of its memory
  *     given       a handle of legacy IPC for a piece of memory
  *     named       a descriptor for a piece of memory that it has made itself, closed at once
+ *     graph       an executable graph, after device: it is launched, and its result is right
+ *     code        that of a kernel, after device, for the same
  *     nothing     frees all of that
  *
  * It prints "ready", and each word again when that is done.
@@ -24,8 +26,10 @@
 
 #include "base/size.h"
 #include "tests/guests/driver.h"
+#include "tests/guests/kernels.h"
 
 #define PIECE (2 * MIB)
+#define WORDS 1024 /* that kernels work on */
 
 static struct {
         uint64_t size;
@@ -34,6 +38,8 @@ static struct {
         CUmemoryPool pool, imported;
         CUarray array;
         CUmipmappedArray mipmapped;
+        CUmodule module;
+        CUgraphExec graph;
 } held = { .size = 16 * MIB };
 
 static void make(void)
@@ -123,8 +129,62 @@ static void register_memory(void)
         take_dma_buf(held.registered);
 }
 
+static void launch_add(uint32_t value, CUstream stream)
+{
+        uint64_t n = WORDS;
+        void *parameters[] = { &held.device, &value, &n };
+        CUfunction add;
+
+        must(DRIVER(cuModuleGetFunction)(&add, held.module, "add"));
+        must(DRIVER(cuLaunchKernel)(add, 1, 1, 1, 64, 1, 1, 0, stream, parameters, NULL));
+}
+
+static void expect_words(uint32_t value)
+{
+        uint32_t words[WORDS];
+
+        must(DRIVER(cuMemcpyDtoH_v2)(words, held.device, sizeof(words)));
+        for (size_t i = 0; i < WORDS; i++) {
+                if (words[i] == value)
+                        continue;
+                fprintf(stderr, "word %zu is %u, not %u\n", i, words[i], value);
+                exit(1);
+        }
+}
+
+static void hold_code(void)
+{
+        must(DRIVER(cuModuleLoadData)(&held.module, kernels));
+        must(DRIVER(cuMemsetD32_v2)(held.device, 1, WORDS));
+        launch_add(4, NULL);
+        expect_words(5);
+}
+
+static void hold_graph(void)
+{
+        CUstream stream;
+        CUgraph graph;
+
+        must(DRIVER(cuModuleLoadData)(&held.module, kernels));
+        must(DRIVER(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING));
+        must(DRIVER(cuStreamBeginCapture_v2)(stream, 0));
+        launch_add(6, stream);
+        must(DRIVER(cuStreamEndCapture)(stream, &graph));
+        must(DRIVER(cuMemsetD32_v2)(held.device, 1, WORDS));
+        must(DRIVER(cuGraphInstantiateWithFlags)(&held.graph, graph, 0));
+        must(DRIVER(cuGraphLaunch)(held.graph, stream));
+        must(DRIVER(cuStreamSynchronize)(stream));
+        expect_words(7);
+        must(DRIVER(cuGraphDestroy)(graph));
+        must(DRIVER(cuStreamDestroy_v2)(stream));
+}
+
 static void free_all(void)
 {
+        if (held.graph)
+                must(DRIVER(cuGraphExecDestroy)(held.graph));
+        if (held.module)
+                must(DRIVER(cuModuleUnload)(held.module));
         if (held.registered)
                 must(DRIVER(cuMemFree_v2)(held.registered));
         if (held.mapped) {
@@ -147,6 +207,8 @@ static void free_all(void)
                 must(DRIVER(cuArrayDestroy)(held.array));
         if (held.mipmapped)
                 must(DRIVER(cuMipmappedArrayDestroy)(held.mipmapped));
+        held.graph = NULL;
+        held.module = NULL;
         held.array = NULL;
         held.mipmapped = NULL;
         held.device = held.managed = held.registered = held.mapped = held.pooled = 0;
@@ -211,6 +273,10 @@ static int do_word(const char *word)
                 register_memory();
         else if (strcmp(word, "mapped") == 0)
                 map();
+        else if (strcmp(word, "graph") == 0)
+                hold_graph();
+        else if (strcmp(word, "code") == 0)
+                hold_code();
         else if (strcmp(word, "nothing") == 0)
                 free_all();
         else

@@ -22,12 +22,12 @@ QUOTA = 200 * MIB
 OPTIONS = ("--simulate", "1xH200:256M", "--overcommit", "all", "--pool-limit", "1G")
 
 
-def crowd_out(host, name, left):
-    """A program outside of all vGPUs, who takes all but @left of the device that @name is on."""
+def crowd_out(host, name, left, piece="16M"):
+    """A program outside of all vGPUs, who takes all but @left of the device that @name is on, and less than a piece."""
     environment = dict(os.environ, **host.call("PrepareRun", name=name)["environment"])
     for variable in ("LD_PRELOAD", "OPENVGPU_VGPU"):
         del environment[variable]
-    guest = Guest([os.environ["TEST_GUESTS"] + "/guest-leave", left], environment)
+    guest = Guest([os.environ["TEST_GUESTS"] + "/guest-leave", left, piece], environment)
     host.guests.append(guest)
     return guest.wait_ready()
 
@@ -159,6 +159,40 @@ class Sharing(Overcommitted):
         self.assertIn("CUDA_ERROR_OUT_OF_MEMORY", other.context())
         guest.step()
         self.finish(guest)
+
+    def expect_to_wait(self, word, **environment):
+        """The device is full when the driver takes memory in a call: another one leaves for it."""
+        train = self.guest(self.create("train"), "--on-demand", size=("--size", "150M", "--piece", "15M"))
+        held = self.host.start_guest(self.create("held"), "guest-hold", "2M", **environment).wait_ready()
+        held.hold("device")
+        stranger = crowd_out(self.host, "train", "0", piece="2M")
+        self.assertEqual(self.host.vgpu("train")["state"], "running")
+        held.hold(word)
+        self.assertEqual(self.host.vgpu("train")["state"], "suspended")
+        self.assertEqual(self.host.vgpu("held")["waits"], 1)
+        train.step()
+        self.assertEqual(self.host.vgpu("held")["state"], "suspended")
+        held.hold("nothing")
+        self.assertEqual(held.end_input(), 0, held.context())
+        stranger.end_input()
+        self.finish(train)
+
+    def test_a_graph_waits_as_well(self):
+        self.expect_to_wait("graph")
+
+    def test_a_launch_waits_for_the_code_of_its_kernel(self):
+        self.expect_to_wait("code", OPENVGPU_SIM_CODE="2M")
+
+    def test_a_launch_that_will_never_fit(self):
+        """More than there is without all others: it is refused, and who has left comes back."""
+        train = self.guest(self.create("train"), "--on-demand")
+        held = self.host.start_guest(self.create("held"), "guest-hold", OPENVGPU_SIM_CODE="300M").wait_ready()
+        held.hold("device")
+        held.write("code")
+        self.assertNotEqual(held.join(), 0)
+        self.assertIn("CUDA_ERROR_OUT_OF_MEMORY", held.context())
+        train.step()
+        self.finish(train)
 
     def test_an_array_that_will_never_fit(self):
         """Above the quota, and above what the device has without anybody else: both are refused, and not by waiting."""
