@@ -26,9 +26,12 @@ static bool is_set(const char *name)
 
 void settings_read(void)
 {
+        const char *vgpu = getenv("OPENVGPU_VGPU");
+
         copy(settings.driver, "OPENVGPU_DRIVER");
         copy(settings.log, "OPENVGPU_GATE_LOG");
         settings.is_native = is_set("OPENVGPU_NATIVE_IPC");
         settings.has_native_pools = is_set("OPENVGPU_NATIVE_POOLS");
         settings.sees_all = is_set("OPENVGPU_ALL_DEVICES");
+        settings.is_in_vgpu = vgpu && *vgpu;
 }

@@ -17,7 +17,8 @@ struct settings {
         char log[PATHS_MAX];    /* OPENVGPU_GATE_LOG: a file for the gate's log, or "" */
         bool is_native;         /* OPENVGPU_NATIVE_IPC=1: all allocations are the driver's own */
         bool has_native_pools;  /* OPENVGPU_NATIVE_POOLS=1: those of pools are */
-        bool sees_all; /* OPENVGPU_ALL_DEVICES=1: the driver sees all devices of the host */
+        bool sees_all;   /* OPENVGPU_ALL_DEVICES=1: the driver sees all devices of the host */
+        bool is_in_vgpu; /* OPENVGPU_VGPU: before cuInit(), which joins it, too */
 };
 
 extern struct settings settings;

@@ -25,6 +25,33 @@ FAKE_TEST(test_a_process_without_a_vgpu_works_without_a_manager)
         check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
 }
 
+FAKE_TEST(test_in_a_vgpu_the_drivers_own_checkpoint_is_refused)
+{
+        CUprocessState state;
+
+        fake_host("2xH200:1G");
+        fake_manager_start(GIB);
+        check(cuCheckpointProcessRestore(getpid(), NULL) == CUDA_ERROR_NOT_SUPPORTED);
+        fake_context();
+        check(cuCheckpointProcessLock(getpid(), NULL) == CUDA_ERROR_NOT_SUPPORTED);
+        check(cuCheckpointProcessCheckpoint(getpid(), NULL) == CUDA_ERROR_NOT_SUPPORTED);
+        check(cuCheckpointProcessRestore(getpid(), NULL) == CUDA_ERROR_NOT_SUPPORTED);
+        check(cuCheckpointProcessUnlock(getpid(), NULL) == CUDA_ERROR_NOT_SUPPORTED);
+        check(cuCheckpointProcessGetState(getpid(), &state) == CUDA_SUCCESS);
+        check(state == CU_PROCESS_STATE_RUNNING);
+}
+
+FAKE_TEST(test_elsewhere_the_drivers_own_checkpoint_works)
+{
+        fake_host("1xH200:1G");
+        fake_context();
+        check(cuCheckpointProcessLock(getpid(), NULL) == CUDA_SUCCESS);
+        check(cuCheckpointProcessCheckpoint(getpid(), NULL) == CUDA_SUCCESS);
+        check(cuCheckpointProcessRestore(getpid(), NULL) == CUDA_SUCCESS);
+        check(cuCheckpointProcessUnlock(getpid(), NULL) == CUDA_SUCCESS);
+        check(cuCtxSynchronize() == CUDA_SUCCESS);
+}
+
 FAKE_TEST(test_joining_tells_who_we_are)
 {
         struct gate_join join;
@@ -383,6 +410,8 @@ int main(int argc, char **argv)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_process_without_a_vgpu_works_without_a_manager),
+                cmocka_unit_test(test_in_a_vgpu_the_drivers_own_checkpoint_is_refused),
+                cmocka_unit_test(test_elsewhere_the_drivers_own_checkpoint_works),
                 cmocka_unit_test(test_joining_tells_who_we_are),
                 cmocka_unit_test(test_a_refused_process_gets_an_error_and_lives_on),
                 cmocka_unit_test(

@@ -220,6 +220,20 @@ static void access_between(void)
         CALL(cuCtxDisablePeerAccess, "on the same device", first);
 }
 
+#define NO_PROCESS 0x7fffffff
+
+static void checkpoints(void)
+{
+        CUprocessState state;
+
+        compare_start();
+        CALL(cuCheckpointProcessGetState, "of none", NO_PROCESS, &state);
+        CALL(cuCheckpointProcessLock, "none", NO_PROCESS, NULL);
+        CALL(cuCheckpointProcessCheckpoint, "none", NO_PROCESS, NULL);
+        CALL(cuCheckpointProcessRestore, "none", NO_PROCESS, NULL);
+        CALL(cuCheckpointProcessUnlock, "none", NO_PROCESS, NULL);
+}
+
 const struct compare_case compare_context[] = {
         { "devices", devices },
         { "of-its-own", of_its_own },
@@ -230,5 +244,6 @@ const struct compare_case compare_context[] = {
         { "wrong-arguments", wrong_arguments },
         { "limits", limits },
         { "access-between", access_between },
+        { "checkpoints", checkpoints },
         { NULL, NULL },
 };
