@@ -22,6 +22,7 @@
 #include "gate/memory.h"
 #include "gate/offer-name.h"
 #include "gate/offer.h"
+#include "gate/patience.h"
 #include "gate/quota.h"
 #include "gate/settings.h"
 #include "gate/ticket.h"
@@ -278,19 +279,23 @@ CUresult our_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, v
         return result;
 }
 
-/* Places. */
+/* Places. The driver takes memory for page tables. */
 
 CUresult our_cuMemMap(CUdeviceptr pointer, size_t size, size_t offset,
                       CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
         struct physical *physical = vmm_find_handle(handle);
         CLEANUP(freep) struct view *view = calloc(1, sizeof(*view));
+        struct patience patience = PATIENCE(cuMemMap);
         CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
         if (!physical && vmm_is_ours(handle))
                 return CUDA_ERROR_INVALID_VALUE;
         if (view)
-                result = DRIVER(cuMemMap)(pointer, size, offset, vmm_real(physical, handle), flags);
+                do /* which may be another one when we have been away */
+                        result = DRIVER(cuMemMap)(pointer, size, offset, vmm_real(physical, handle),
+                                                  flags);
+                while (patience_again(&patience, result));
         if (physical && result == CUDA_SUCCESS) {
                 view->size = size;
                 view->offset = offset;
@@ -323,13 +328,16 @@ CUresult our_cuMemAddressFree(CUdeviceptr pointer, size_t size)
 CUresult our_cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmemAccessDesc *access,
                             size_t count)
 {
+        struct patience patience = PATIENCE(cuMemSetAccess);
         CUresult result;
 
         if (looks_ordinary(pointer, size))
                 return CUDA_ERROR_INVALID_VALUE;
         if (!visible_has_access(access, count))
                 return CUDA_ERROR_INVALID_DEVICE;
-        result = DRIVER(cuMemSetAccess)(pointer, size, access, count);
+        do
+                result = DRIVER(cuMemSetAccess)(pointer, size, access, count);
+        while (patience_again(&patience, result));
         if (result == CUDA_SUCCESS)
                 vmm_note_access(pointer, size, access, count);
         return result;

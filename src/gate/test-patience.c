@@ -203,6 +203,70 @@ FAKE_TEST(test_all_arguments_are_there_the_second_time)
         check(test.slot->n_asks == 3 && test.slot->wanted == 0);
 }
 
+static __typeof__(&cuMemMap) real_cuMemMap;
+static __typeof__(&cuMemSetAccess) real_cuMemSetAccess;
+static unsigned int n_maps, n_accesses; /* at this address */
+static CUdeviceptr mapped;
+
+static CUresult map_at_second_try(CUdeviceptr pointer, size_t size, size_t offset,
+                                  CUmemGenericAllocationHandle handle, unsigned long long flags)
+{
+        return pointer == mapped && ++n_maps == 1
+                       ? CUDA_ERROR_OUT_OF_MEMORY
+                       : real_cuMemMap(pointer, size, offset, handle, flags);
+}
+
+static CUresult access_at_second_try(CUdeviceptr pointer, size_t size,
+                                     const CUmemAccessDesc *access, size_t n)
+{
+        return pointer == mapped && ++n_accesses == 1
+                       ? CUDA_ERROR_OUT_OF_MEMORY
+                       : real_cuMemSetAccess(pointer, size, access, n);
+}
+
+static void *map(void *handle)
+{
+        const CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+                                         CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+
+        fake_context();
+        check(cuMemAddressReserve(&mapped, 2 * MIB, 0, 0, 0) == CUDA_SUCCESS);
+        check(cuMemMap(mapped, 2 * MIB, 0, *(CUmemGenericAllocationHandle *)handle, 0) ==
+              CUDA_SUCCESS);
+        check(cuMemSetAccess(mapped, 2 * MIB, &access, 1) == CUDA_SUCCESS);
+        check(cuMemsetD32_v2(mapped, 3, WORDS) == CUDA_SUCCESS);
+        check(cuMemUnmap(mapped, 2 * MIB) == CUDA_SUCCESS);
+        return NULL;
+}
+
+/* What is to be mapped is another handle of the driver's when its vGPU has been away. */
+FAKE_TEST(test_page_tables_wait_as_well)
+{
+        const CUmemAllocationProp place = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE };
+        CUmemGenericAllocationHandle handle;
+        pthread_t thread;
+
+        start("");
+        check(cuMemCreate(&handle, 2 * MIB, &place, 0) == CUDA_SUCCESS);
+        real_cuMemMap = DRIVER(cuMemMap);
+        real_cuMemSetAccess = DRIVER(cuMemSetAccess);
+        entry_real[ENTRY_cuMemMap] = (entry_function)map_at_second_try;
+        entry_real[ENTRY_cuMemSetAccess] = (entry_function)access_at_second_try;
+        check(pthread_create(&thread, NULL, map, &handle) == 0);
+        for (uint32_t n = 1; n <= 2; n++) {
+                wait_until_asked(n);
+                check(fake_close(FAKE_GUEST_TIMEOUT_MS).error == 0);
+                fake_guest_command(GATE_EXPORT);
+                fake_guest_command(GATE_RELEASE);
+                answer(0);
+                fake_guest_command(GATE_CREATE);
+                fake_guest_command(GATE_OPEN);
+        }
+        end(thread);
+        check(cuMemRelease(handle) == CUDA_SUCCESS);
+}
+
 FAKE_TEST(test_a_call_is_made_again_five_times_at_most)
 {
         pthread_t thread;
@@ -315,6 +379,7 @@ int main(void)
                 cmocka_unit_test(test_its_own_vgpu_may_leave_meanwhile_and_come_back),
                 cmocka_unit_test(test_a_graph_waits_to_be_instantiated),
                 cmocka_unit_test(test_all_arguments_are_there_the_second_time),
+                cmocka_unit_test(test_page_tables_wait_as_well),
                 cmocka_unit_test(test_a_call_is_made_again_five_times_at_most),
                 cmocka_unit_test(test_what_others_could_never_leave_is_out_of_memory),
                 cmocka_unit_test(test_elsewhere_nothing_waits_for_others),
