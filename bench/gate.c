@@ -33,6 +33,7 @@ enum {
         FIRST_CALL,
         INIT,
         TRIVIAL,
+        REFUSED,
         LAUNCH,
         LAUNCH_CALL,
         ALLOCATION,
@@ -60,6 +61,7 @@ static const struct {
         [FIRST_CALL] = { "first CUDA call (cuDriverGetVersion)", "ms", 1e3, "+20 ms" },
         [INIT] = { "cuInit, first context", "ms", 1e3, "" },
         [TRIVIAL] = { "trivial call (cuCtxGetCurrent)", "ns", 1e9, "+5 ns" },
+        [REFUSED] = { "launch of no kernel, refused", "ns", 1e9, "+5 ns" },
         [LAUNCH] = { "launch of an empty kernel, and its run", "ns", 1e9, "" },
         [LAUNCH_CALL] = { "the call of that alone", "ns", 1e9, "" },
         [ALLOCATION] = { "allocate and free 32 MiB", "us", 1e6, "1.1 times" },
@@ -84,6 +86,17 @@ static double measure_trivial(void)
 
         for (int i = 0; i < TRIVIAL_CALLS; i++)
                 call(&context);
+        return (now() - start) / TRIVIAL_CALLS;
+}
+
+/* The way of a launch to the driver and back: it looks at the first argument and refuses. */
+static double measure_refused(void)
+{
+        __typeof__(&cuLaunchKernel) launch = DRIVER(cuLaunchKernel);
+        double start = now();
+
+        for (int i = 0; i < TRIVIAL_CALLS; i++)
+                (void)launch(NULL, 0, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
         return (now() - start) / TRIVIAL_CALLS;
 }
 
@@ -212,6 +225,7 @@ static int measure(void)
         seconds[INIT] = now() - start;
 
         seconds[TRIVIAL] = measure_trivial();
+        seconds[REFUSED] = measure_refused();
         measure_launch(&seconds[LAUNCH], &seconds[LAUNCH_CALL]);
         measure_allocation(ALLOC_SIZE); /* the first ones fill the driver's caches */
         seconds[ALLOCATION] = measure_allocation(ALLOC_SIZE);
