@@ -19,9 +19,10 @@
 
 /*
  * The gate does not close during a capture. Two vGPUs whose threads waited in captures would wait for each other for
- * ever; and a capture of another thread may need this one for its end.
+ * ever; and a capture of another thread may need this one for its end. So such a wait ends: when vGPUs with work have
+ * had some turns, which take as long as their swaps.
  */
-#define CAPTURED_NS 2000000000u
+uint64_t patience_captured_ns = 30000000000;
 
 /* So long a call that was made again in vain is not made again. */
 #define IN_VAIN_NS 10000000000u
@@ -57,7 +58,7 @@ static bool goes_on(struct quota_want *want)
                 patience->captured_ns = 0;
         else if (!patience->captured_ns)
                 patience->captured_ns = now;
-        return !patience->captured_ns || now - patience->captured_ns < CAPTURED_NS;
+        return !patience->captured_ns || now - patience->captured_ns < patience_captured_ns;
 }
 
 static uint64_t get_bytes(CUdevice device)

@@ -50,6 +50,9 @@ struct patience {
                 .entry = ENTRY_##name, .n_left = PATIENCE_CODE_TRIES_MAX \
         }
 
+/* The longest wait in, or beside, a capture; tests shorten it. */
+extern uint64_t patience_captured_ns;
+
 /*
  * patience_again() - the driver has answered @result: shall the call be made again? It waits for that, outside of the
  * driver: the gate may close meanwhile, and the vGPU leave and come back.

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """An overcommitted device: vGPUs that do not fit on it together come in by demand, and lose nothing."""
+import concurrent.futures
 import mmap
 import os
 import re
@@ -182,6 +183,17 @@ class Sharing(Overcommitted):
 
     def test_a_launch_waits_for_the_code_of_its_kernel(self):
         self.expect_to_wait("code", OPENVGPU_SIM_CODE="2M")
+
+    def test_graphs_and_code_under_constant_demand(self):
+        """Two have work all the time; two others make graphs and load code beside them, in captures, too."""
+        trains = [self.guest(self.create(name)) for name in ("one", "two")]
+        names = [self.create(name) for name in ("three", "four")]
+        makers = [self.host.start_guest(name, "guest-hold", "64M", OPENVGPU_SIM_CODE="32M").wait_ready() for name in names]
+        words = ("device", "graph", "nothing", "device", "code", "nothing")
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            while min(self.host.vgpu(name)["swaps"] for name in names) < 3:
+                list(pool.map(lambda maker: [maker.hold(word) for word in words], makers))
+        self.finish(*trains)
 
     def test_a_launch_that_will_never_fit(self):
         """More than there is without all others: it is refused, and who has left comes back."""
