@@ -78,6 +78,10 @@ static void by_all_names(void)
                 CALL(cuCtxDestroy_v2, "third name", context);
         if (CALL(cuCtxCreate_v4, "no parameters", &context, NULL, 0, 0) == CUDA_SUCCESS)
                 CALL(cuCtxDestroy_v2, "fourth name", context);
+        CALL(cuGLCtxCreate, "without a display", &context, 0, 0);
+        CALL(cuGLCtxCreate_v2, "without a display", &context, 0, 0);
+        CALL(cuVDPAUCtxCreate, "without a display", &context, 0, 0, 0, NULL);
+        CALL(cuVDPAUCtxCreate_v2, "without a display", &context, 0, 0, 0, NULL);
         CALL(cuCtxCreate_v2, "to nowhere", NULL, 0, 0);
         CALL(cuCtxCreate_v2, "odd flags", &context, 0xffff, 0);
         CALL(cuCtxCreate_v2, "device 77", &context, 0, 77);

@@ -80,6 +80,19 @@ static void rows(void)
 #define ADVISE_READ_MOSTLY        1
 #define ADVISE_PREFERRED_LOCATION 3
 
+/* NVIDIA's driver takes them from 12.8 and 13.0 on, the simulated one refuses them. */
+static void placed_together(CUdeviceptr pointer, CUmemLocation here)
+{
+        size_t size = 4096, first = 0;
+
+        CALL(cuMemPrefetchBatchAsync, "here", &pointer, &size, 1, &here, &first, 1, 0, NULL);
+        CALL(cuMemPrefetchBatchAsync_ptsz, "here", &pointer, &size, 1, &here, &first, 1, 0, NULL);
+        CALL(cuMemDiscardAndPrefetchBatchAsync, "here", &pointer, &size, 1, &here, &first, 1, 0,
+             NULL);
+        CALL(cuMemDiscardAndPrefetchBatchAsync_ptsz, "here", &pointer, &size, 1, &here, &first, 1,
+             0, NULL);
+}
+
 static void placed(void)
 {
         const CUmemLocation here = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
@@ -100,6 +113,7 @@ static void placed(void)
         CALL(cuMemPrefetchAsync_v2, "here", pointer, 4096, here, 0, NULL);
         CALL(cuMemPrefetchAsync_v2, "device 77", pointer, 4096, nowhere, 0, NULL);
         CALL(cuMemPrefetchAsync_v2_ptsz, "here", pointer, 4096, here, 0, NULL);
+        placed_together(pointer, here);
         CALL(cuCtxSynchronize, "after it", );
         CALL(cuMemFree_v2, "placed", pointer);
 }

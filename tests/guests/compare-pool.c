@@ -107,6 +107,7 @@ static void own(void)
         CALL(cuMemPoolSetAttribute, "what cannot be", pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
              &threshold);
         CALL(cuDeviceSetMemPool, "own", 0, pool);
+        CALL(cuMemSetMemPool, "own", &props.location, CU_MEM_ALLOCATION_TYPE_PINNED, pool);
         CALL(cuDeviceGetMemPool, "own", &current, 0);
         SAY("it is the current one: %d", current == pool);
         must(CALL(cuMemAllocAsync, "from the current one", &pointer, 2 * SIZE, stream));
