@@ -65,7 +65,8 @@ void residency_look_in(struct residency *residency, uint64_t ns)
 {
         uint64_t us = ns / NS_PER_US, at = now_ns() + ns;
 
-        if (residency->next_ns > now_ns() && residency->next_ns <= at)
+        /* Also one that is due and has not come yet: a later one would put it off. */
+        if (residency->timer && residency->next_ns && residency->next_ns <= at)
                 return;
         residency->next_ns = at;
         if (!residency->timer) {
