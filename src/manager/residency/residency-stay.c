@@ -24,6 +24,16 @@ static uint64_t movable_bytes(const struct guest *guest, size_t part)
         return use.movable;
 }
 
+/* One that has joined and has not come to make a context yet has nothing there: it is in nobody's way. */
+static bool has_context(const struct guest *guest, size_t part)
+{
+        struct page_use use;
+
+        guest_get_use_of(guest, &guest->instance->part[part], &use);
+        return use.had_context || use.fixed > 0 || guest->context_bytes > 0 ||
+               guest->meter.part[part].context_bytes > 0;
+}
+
 /* What is free there when it has left. While it leaves, that does not get less because some of it is free already. */
 static uint64_t get_bytes(const struct instance *instance, size_t part)
 {
@@ -39,7 +49,7 @@ static uint64_t get_bytes(const struct instance *instance, size_t part)
                 if (!residency_takes_part(guest))
                         continue;
                 sum += movable_bytes(guest, part);
-                if (!instance->residency.keeps_context)
+                if (!instance->residency.keeps_context && has_context(guest, part))
                         sum += footprint_get(guest, part, device);
         }
         return sum;

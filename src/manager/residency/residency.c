@@ -418,6 +418,26 @@ static void forget_asks(struct instance *instance)
         stop_waiting(instance);
 }
 
+static bool is_only_one(const struct guest *guest)
+{
+        const struct guest *other;
+
+        list_for_each(other, &guest->instance->guests, link)
+                if (other != guest && residency_takes_part(other))
+                        return false;
+        return true;
+}
+
+/* Who comes to a vGPU that was empty has not been there for as long as that. */
+static void note_joined(const struct guest *guest)
+{
+        struct instance *instance = guest->instance;
+
+        instance->residency.last_work_ns = now_ns();
+        if (is_only_one(guest))
+                instance->residency.since_ns = instance->residency.last_work_ns;
+}
+
 static void on_guest(struct guest *guest, enum guest_event event, void *userdata)
 {
         struct instance *instance = guest->instance;
@@ -432,7 +452,7 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
         if (event == GUEST_LEFT && !has_programs(instance))
                 forget_asks(instance);
         if (event == GUEST_JOINED)
-                instance->residency.last_work_ns = now_ns();
+                note_joined(guest);
         if (event == GUEST_JOINED || event == GUEST_RETURNED)
                 let_wait(instance);
         if (event == GUEST_RETURNED && guest->state == GATE_STATE_OPEN)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When the residency looks. */
+/* When the residency looks, and what a process that has just joined has of its stay. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -93,6 +93,51 @@ static void test_an_earlier_look_comes_first(void **state)
         assert_true(sd_event_run(fixture->manager.event, US_PER_SECOND) > 0);
 }
 
+static void join(struct fixture *fixture, struct guest *guest, uint32_t slot)
+{
+        guest->instance = &fixture->instance;
+        guest->slot = slot;
+        list_append(&fixture->instance.guests, &guest->link);
+        observer_tell_guest(&fixture->manager.observers, guest, GUEST_JOINED);
+}
+
+static void test_the_stay_begins_with_the_first_process(void **state)
+{
+        struct fixture *fixture = *state;
+        struct residency_instance *mine = &fixture->instance.residency;
+        uint64_t before = now(), since;
+
+        mine->since_ns = mine->last_work_ns = 1; /* when it was created */
+        join(fixture, &fixture->guest[0], 0);
+        since = mine->since_ns;
+        assert_true(since >= before && mine->last_work_ns == since);
+        join(fixture, &fixture->guest[1], 1);
+        assert_true(mine->since_ns == since && mine->last_work_ns >= since);
+}
+
+/* It is not told to leave for the sake of a context that it has not made. */
+static void test_who_has_no_context_yet_has_nothing_to_leave(void **state)
+{
+        struct fixture *fixture = *state;
+        struct page *page = &fixture->instance.part[0].page;
+
+        join(fixture, &fixture->guest[0], 0);
+        assert_int_equal(residency_get_stay(&fixture->instance).part[0].bytes, 0);
+        atomic_store(&page->map->slot[0].used[INSTANCE_PAGE_MOVABLE], MIB);
+        assert_int_equal(residency_get_stay(&fixture->instance).part[0].bytes, MIB);
+        atomic_store(&page->map->slot[0].beside, 768 * MIB);
+        assert_true(residency_get_stay(&fixture->instance).part[0].bytes > 768 * MIB);
+}
+
+static void test_a_context_that_was_seen_is_something_to_leave(void **state)
+{
+        struct fixture *fixture = *state;
+
+        join(fixture, &fixture->guest[0], 0);
+        fixture->guest[0].meter.part[0].context_bytes = 600 * MIB;
+        assert_true(residency_get_stay(&fixture->instance).part[0].bytes > 600 * MIB);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -100,6 +145,12 @@ int main(void)
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_an_earlier_look_comes_first, set_up,
                                                 tear_down),
+                cmocka_unit_test_setup_teardown(test_the_stay_begins_with_the_first_process, set_up,
+                                                tear_down),
+                cmocka_unit_test_setup_teardown(test_who_has_no_context_yet_has_nothing_to_leave,
+                                                set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_a_context_that_was_seen_is_something_to_leave,
+                                                set_up, tear_down),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
