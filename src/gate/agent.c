@@ -194,8 +194,10 @@ static int on_step(const union message *message, int *fds)
                 return -EPROTO;
         r = drain_step(step->n_launches, now_ns + step->window_ms * (uint64_t)1000000,
                        now_ns + step->timeout_ms * (uint64_t)1000000, &n_launches, &call, &code);
-        if (r < 0)
+        if (r < 0) { /* who waits at it the next time is to be told of again */
                 agent.state = GATE_STATE_OPEN;
+                agent.is_waiting_told = false;
+        }
         log_write("step of %u: %s", n_launches, r < 0 ? strerrordesc_np(-r) : "done");
         return answer_closed(r, call, code, n_launches);
 }

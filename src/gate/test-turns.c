@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Turns at the gate, as the threads of a guest see them. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -140,6 +141,43 @@ FAKE_TEST(test_the_first_that_waits_at_the_closed_gate_is_told)
         check(pthread_join(threads[0], NULL) == 0);
 }
 
+#define LONG_US   1000000
+#define STEP_MS   100
+#define WINDOW_MS 60000
+
+static void *launch_long(void *busy)
+{
+        uint64_t us = LONG_US;
+        void *parameters[] = { &us };
+
+        fake_context();
+        check(cuLaunchKernel(busy, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL) == CUDA_SUCCESS);
+        return NULL;
+}
+
+/* A step that has failed has opened the gate, so who waits at it the next time is told of as well. */
+FAKE_TEST(test_who_waits_after_a_step_that_failed_is_told)
+{
+        struct gate_closed closed;
+        pthread_t thread;
+        CUfunction busy;
+
+        fake_guest_start(GIB);
+        busy = get_function("busy");
+        watch(GATE_WATCH_REPORT, true);
+        check(fake_close(10000).error == 0);
+        check(pthread_create(&thread, NULL, launch_long, busy) == 0);
+        wait_for_waiting();
+        closed = fake_step(1, WINDOW_MS, STEP_MS);
+        check(closed.error == ETIMEDOUT && closed.n_launches == 1);
+        check(pthread_join(thread, NULL) == 0);
+        check(fake_close(10000).error == 0);
+        check(pthread_create(&thread, NULL, call_driver, NULL) == 0);
+        wait_for_waiting();
+        check(fake_command(GATE_OPEN).error == 0);
+        check(pthread_join(thread, NULL) == 0);
+}
+
 /* Work that is over before anybody looks has been there. */
 FAKE_TEST(test_work_is_counted)
 {
@@ -165,6 +203,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_the_first_that_waits_at_the_closed_gate_is_told),
+                cmocka_unit_test(test_who_waits_after_a_step_that_failed_is_told),
                 cmocka_unit_test(test_work_is_counted),
                 cmocka_unit_test(test_work_that_waits_for_the_thread_does_not_stop_it),
         };

@@ -578,6 +578,8 @@ static int receive_closed(struct guest *guest, const void *message, size_t size)
         answer.can_step = closed->can_step != 0;
         answer.n_launches = closed->n_launches;
         memcpy(answer.call, closed->call, sizeof(answer.call) - 1);
+        if (closed->error && guest->state == GATE_STATE_CLOSED) /* by a step that has failed */
+                guest->n_may_wait += guest->is_demand_told;
         guest->state = closed->error ? GATE_STATE_OPEN : GATE_STATE_CLOSED;
         guest->n_imports = closed->n_imports;
         complete(guest, &answer);
@@ -651,7 +653,7 @@ static int receive(struct guest *guest, const void *message, size_t size, int *f
         return -EPROTO;
 }
 
-/* Once for each WATCH that asked for it and each OPEN, and only in between: else it could keep us busy. */
+/* Once for each WATCH that asked for it and each time that it has opened, and only in between: else it could keep us busy. */
 static int receive_waiting(struct guest *guest, size_t size, size_t n_fds)
 {
         if (size != sizeof(struct gate_waiting) || n_fds > 0 || guest->n_may_wait == 0 ||
