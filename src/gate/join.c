@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/fault.h"
 #include "gate/agent.h"
 #include "gate/child.h"
 #include "gate/entry.h"
@@ -86,6 +87,8 @@ CUresult our_cuInit(unsigned int flags)
 
         if (result != CUDA_SUCCESS)
                 return result;
+        if (fault_point("gate-joined"))
+                return CUDA_ERROR_UNKNOWN;
         result = DRIVER(cuInit)(flags);
         settle(result);
         return result;
