@@ -127,6 +127,9 @@ class Faults(Groups):
                                       f"at rest meanwhile: .*{rank.pid} in {name}")
         self.assertRegex(message, f"at rest meanwhile: .*{other.pid} in rank0")
         self.assertIn("did not come to rest within 2000 ms", message)
+        # The others have memory of the first, in which their kernels wait.
+        for rank in ranks.all[1:]:
+            self.assertRegex(message, f"; memory is shared: .*{ranks.all[0].pid} with {rank.pid}")
         other.wait_steps()
         other.finish()
         self.wait_states("running")

@@ -32,7 +32,9 @@ struct rest_guest {
         uint32_t n_launches; /* that it may make in its next step */
         uint32_t n_made;     /* that it made in its last one */
         uint32_t n_missed;   /* steps that others took while it was asked */
-        char call[64];       /* of one that has timed out: the driver call that it is in */
+        uint32_t number,
+                met; /* while it is looked for pairs (operation/rest-pairs.h): its own, and the last that it met */
+        char call[64]; /* of one that has timed out: the driver call that it is in */
 };
 
 #endif

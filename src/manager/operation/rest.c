@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "daemon/log.h"
 #include "manager/guests/guest-request.h"
@@ -16,6 +17,7 @@
 #include "manager/operation/group.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/rest-pairs.h"
 
 /* Guests that need no steps mostly come to rest within the first pause. */
 #define PAUSE_FIRST_US 1000
@@ -256,35 +258,60 @@ static void list_guests(const struct rest *rest, char *text, size_t size, const 
                 (void)snprintf(text + at, size - at, " and %zu more", n_more);
 }
 
+static size_t count_guests(const struct rest *rest)
+{
+        struct guest *guest;
+        size_t n = 0;
+
+        for_each_guest(guest, rest) n++;
+        return n;
+}
+
+/* A kernel may wait for what another process writes to memory that they share. */
+static void list_pairs(const struct rest *rest, char text[REST_PAIRS_TEXT])
+{
+        CLEANUP(freep) struct guest **guests = calloc(count_guests(rest), sizeof(struct guest *));
+        struct guest *guest;
+        size_t n = 0;
+
+        text[0] = '\0';
+        if (!guests)
+                return;
+        for_each_guest(guest, rest) guests[n++] = guest;
+        rest_list_pairs(guests, n, text);
+}
+
 static void fail_missing(struct rest *rest, struct guest *missing)
 {
         struct operation *operation = missing->instance->operation;
         bool is_group = are_several(rest);
-        char others[160], waited[160];
+        char others[160], waited[160], pairs[REST_PAIRS_TEXT];
 
         list_guests(rest, others, sizeof(others), "; neither did ", has_never_rested, missing);
         list_guests(rest, waited, sizeof(waited), "; at rest meanwhile: ", has_rested, NULL);
+        list_pairs(rest, pairs);
         operation_fail(operation, -ETIMEDOUT, "TimedOut",
                        is_group ? "all run on; try again with a longer --timeout"
                                 : "it runs on; try again with a longer --timeout",
-                       "process %d (%.40s)%s%.63s did not come to rest within %u ms%s%.40s%s%s",
+                       "process %d (%.40s)%s%.63s did not come to rest within %u ms%s%.40s%s%s%s",
                        (int)missing->pid, missing->name, is_group ? " of vGPU " : "",
                        is_group ? missing->instance->name : "", operation->timeout_ms,
                        missing->rest.call[0] ? ": it is in " : "", missing->rest.call, others,
-                       waited);
+                       waited, pairs);
 }
 
 static void fail_in_turn(struct rest *rest)
 {
         struct operation *operation = next_member(rest, NULL);
-        char all[240];
+        char all[240], pairs[REST_PAIRS_TEXT];
 
         list_guests(rest, all, sizeof(all), "", has_rested, NULL);
+        list_pairs(rest, pairs);
         operation_fail(operation, -ETIMEDOUT, "TimedOut",
                        "they run on; try again with a longer --timeout",
                        "processes %s wait for each other: each came to rest within %u ms, but not "
-                       "all at once",
-                       all, operation->timeout_ms);
+                       "all at once%s",
+                       all, operation->timeout_ms, pairs);
 }
 
 static void fail_ended(struct rest *rest)

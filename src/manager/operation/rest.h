@@ -26,8 +26,8 @@
  * The operations of a group share one struct rest: none of them goes on before the guests of all are at rest,
  * and all fail together.
  *
- * At the deadline all gates open. The failure names the guests that did not come to rest, and those that were
- * at rest and waited for them.
+ * At the deadline all gates open. The failure names the guests that did not come to rest, those that were
+ * at rest and waited for them, and which of them share memory.
  */
 
 struct operation;
