@@ -255,7 +255,7 @@ class Residency(unittest.TestCase):
         self.host.call("CreateVgpu", name="other", frame_buffer=768 * MIB)
         self.ask(guest)
         until(lambda: self.host.vgpu(name)["demand"] == "waiting for memory", "it to wait")
-        self.assertIn("promised", self.host.vgpu(name)["demand_reason"])
+        until(lambda: "promised" in self.host.vgpu(name)["demand_reason"], "the reason")
         expect_error("Busy", self.host.call, "RemoveVgpu", name=name)
         guest.process.kill()
         self.host.wait_state(name, "idle")

@@ -41,6 +41,7 @@ struct residency_instance {
 struct residency_part {
         struct room_promise promise; /* what others leave or have left for it */
         uint64_t leaving_bytes;      /* that others will have when it has left for them */
+        uint64_t reason;             /* why it waits, as of the last look: residency-reason.c */
         uint64_t stuck_ns;           /* since when nobody could leave for it; 0: that is not so */
         uint64_t asks_ns;            /* since when an allocation waits for room; 0: none does */
         uint64_t

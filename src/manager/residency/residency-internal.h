@@ -121,7 +121,10 @@ void residency_decide(struct residency *residency, uint64_t group, const int64_t
 /* residency_give_up() - nobody shall wait on @device any longer. */
 void residency_give_up(const struct device *device);
 
-/* Why one waits: residency-reason.c. */
+/* Why one waits, if that is so at two looks: residency-reason.c. */
+
+/* residency_note_no_reason() - at this look there is none on @part. */
+void residency_note_no_reason(struct instance *instance, size_t part);
 
 /* residency_note_later() - others have the device of @part for now. */
 void residency_note_later(struct instance *instance, size_t part);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a vGPU waits: on which of its devices, and for whom. */
+/*
+ * Why a vGPU waits: on which of its devices, and for whom. What is so at one look may be over at the next, as memory that
+ * was given back is not free at once: a reason is shown when it has been the same at two looks.
+ */
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/size.h"
@@ -23,18 +27,43 @@ static const char *name_device(const struct instance *instance, size_t part,
         return text;
 }
 
-/* "@before device 1 @behind" */
-static void note(struct instance *instance, size_t part, const char *before, const char *behind)
-{
-        char name[NAME_MAX_BYTES];
+/* Of the looks at one part: sizes in the words may change, the reason is the same. */
+enum kind {
+        KIND_NONE = 0,
+        KIND_LATER,
+        KIND_PROMISED,
+        KIND_TOO_LITTLE,
+        KIND_OUTSIDE,
+        KIND_HELD, /* and by which vGPU */
+};
 
-        snprintf(instance->residency.reason, sizeof(instance->residency.reason), "%s%s%s", before,
-                 name_device(instance, part, name), behind);
+__attribute__((format(printf, 5, 6))) static void
+note(struct instance *instance, size_t part, enum kind kind, uint32_t by, const char *format, ...)
+{
+        struct residency_part *mine = &instance->part[part].residency;
+        uint64_t reason = (uint64_t)kind << 32 | by;
+        bool has_held = mine->reason == reason;
+        va_list args;
+
+        mine->reason = reason;
+        if (!has_held)
+                return;
+        va_start(args, format);
+        vsnprintf(instance->residency.reason, sizeof(instance->residency.reason), format, args);
+        va_end(args);
+}
+
+void residency_note_no_reason(struct instance *instance, size_t part)
+{
+        instance->part[part].residency.reason = KIND_NONE;
 }
 
 void residency_note_later(struct instance *instance, size_t part)
 {
-        note(instance, part, "others have the memory of ", " for now");
+        char name[NAME_MAX_BYTES];
+
+        note(instance, part, KIND_LATER, 0, "others have the memory of %s for now",
+             name_device(instance, part, name));
 }
 
 /* What its processes have there beside what they allocated. */
@@ -68,22 +97,23 @@ static uint64_t get_outside(const struct residency_look *look)
 }
 
 /* Without them there would be room: it says so, for nothing that vgpud does will make them leave. */
-static bool note_outside(const struct residency_look *look, struct instance *instance, int64_t lack)
+static bool note_outside(const struct residency_look *look, struct instance *instance, size_t part,
+                         int64_t lack)
 {
         uint64_t outside = get_outside(look);
         char size[SIZE_TEXT_MAX];
 
         if (lack <= 0 || outside < (uint64_t)lack)
                 return false;
-        snprintf(
-                instance->residency.reason, sizeof(instance->residency.reason),
-                "programs outside of all vGPUs have about %s of device %u ('nvidia-smi' lists them)",
-                size_format(size, outside), look->device->index);
+        note(instance, part, KIND_OUTSIDE, 0,
+             "programs outside of all vGPUs have about %s of device %u ('nvidia-smi' lists them)",
+             size_format(size, outside), look->device->index);
         return true;
 }
 
-static bool note_held(struct instance *instance, const struct device *device)
+static bool note_held(struct instance *instance, size_t part)
 {
+        const struct device *device = instance->part[part].device;
         const struct instance *other;
 
         list_for_each(other, &instance->manager->instances, link) {
@@ -94,8 +124,8 @@ static bool note_held(struct instance *instance, const struct device *device)
                 residency_find_hold(other, hold, sizeof(hold));
                 if (!hold[0])
                         continue;
-                snprintf(instance->residency.reason, sizeof(instance->residency.reason),
-                         "vGPU %.40s stays on the device: %.120s", other->name, hold);
+                note(instance, part, KIND_HELD, other->id, "vGPU %.40s stays on the device: %.120s",
+                     other->name, hold);
                 return true;
         }
         return false;
@@ -105,11 +135,15 @@ void residency_note_stuck(struct instance *instance, size_t part, int64_t lack)
 {
         const struct device *device = instance->part[part].device;
         const struct residency_look *look = &instance->manager->residency->look[device->index];
+        char buffer[NAME_MAX_BYTES];
+        const char *name = name_device(instance, part, buffer);
 
         if (!promise_is_overcommitted(device))
-                note(instance, part, "",
-                     " has promised its memory to vGPUs that have work or do not leave by "
-                     "themselves");
-        else if (!note_outside(look, instance, lack) && !note_held(instance, device))
-                note(instance, part, "", " has not enough memory that others could leave");
+                note(instance, part, KIND_PROMISED, 0,
+                     "%s has promised its memory to vGPUs that have work or do not leave by "
+                     "themselves",
+                     name);
+        else if (!note_outside(look, instance, part, lack) && !note_held(instance, part))
+                note(instance, part, KIND_TOO_LITTLE, 0,
+                     "%s has not enough memory that others could leave", name);
 }

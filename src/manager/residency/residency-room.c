@@ -336,9 +336,12 @@ static void carry_out(const struct round *round, const struct player *player)
 {
         const struct stay *stay = &player->stay;
 
-        for (size_t i = 0; i <= stay->n_more; i++)
+        for (size_t i = 0; i <= stay->n_more; i++) {
                 if (stay->part[i].verdict != STAY_STUCK)
                         player->instance->part[i].residency.stuck_ns = 0;
+                if (stay->part[i].verdict != STAY_STUCK && stay->part[i].verdict != STAY_LATER)
+                        residency_note_no_reason(player->instance, i);
+        }
         if (stay->place == STAY_AWAY) {
                 carry_out_return(round, player);
                 return;

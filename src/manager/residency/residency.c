@@ -207,6 +207,7 @@ static void look_at_asks_of(struct instance *instance, struct instance_part *par
                 return;
         }
         mine->asks_ns = 0;
+        residency_note_no_reason(instance, (size_t)(part - instance->part));
         page_read_claim(&part->page, instance->frame_buffer, &claim);
         if (claim.wanted > 0)
                 return;
@@ -256,6 +257,8 @@ static void begin_waiting(struct instance *instance, uint64_t now)
         mine->wanted_ns = now;
         mine->not_before_ns = mine->pause_ns = 0;
         forget_extras(instance);
+        for (size_t i = 0; i < instance->n_parts; i++)
+                residency_note_no_reason(instance, i);
         mine->sums.n_waits++;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When the residency looks, and what a process that has just joined has of its stay. */
+/* When the residency looks, what a process that has just joined has of its stay, and why a vGPU waits. */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -48,9 +49,11 @@ static int set_up(void **state)
         list_init(&instance->guests);
         list_append(&fixture->manager.instances, &instance->link);
         *state = fixture;
-        return page_create(&instance->part[0].page, 10 * GIB) < 0 ||
-               sd_event_new(&fixture->manager.event) < 0 ||
-               residency_new(&fixture->manager.residency, &fixture->manager) < 0;
+        assert_int_equal(page_create(&instance->part[0].page, 10 * GIB), 0);
+        assert_true(sd_event_new(&fixture->manager.event) >= 0);
+        assert_int_equal(residency_new(&fixture->manager.residency, &fixture->manager), 0);
+        fixture->manager.residency->look[0].device = &fixture->device;
+        return 0;
 }
 
 static int tear_down(void **state)
@@ -138,6 +141,52 @@ static void test_a_context_that_was_seen_is_something_to_leave(void **state)
         assert_true(residency_get_stay(&fixture->instance).part[0].bytes > 600 * MIB);
 }
 
+static void check_reason(struct fixture *fixture, const char *expected)
+{
+        assert_string_equal(fixture->instance.residency.reason, expected);
+}
+
+/* What is so at one look may be over at the next. */
+static void test_a_reason_is_shown_when_it_has_held(void **state)
+{
+        struct fixture *fixture = *state;
+        struct instance *instance = &fixture->instance;
+
+        residency_note_later(instance, 0);
+        check_reason(fixture, "");
+        residency_note_later(instance, 0);
+        check_reason(fixture, "others have the memory of its device for now");
+        for (int i = 0; i < 3; i++) {
+                residency_note_stuck(instance, 0, 0);
+                residency_note_later(instance, 0);
+                check_reason(fixture, "others have the memory of its device for now");
+        }
+        residency_note_stuck(instance, 0, 0);
+        residency_note_no_reason(instance, 0); /* it could come, and did not */
+        residency_note_stuck(instance, 0, 0);
+        check_reason(fixture, "others have the memory of its device for now");
+        residency_note_stuck(instance, 0, 0);
+        check_reason(fixture, "its device has not enough memory that others could leave");
+}
+
+/* The same programs have a little more each time. */
+static void test_a_reason_with_another_size_is_the_same(void **state)
+{
+        struct fixture *fixture = *state;
+        struct residency_look *look = &fixture->manager.residency->look[0];
+        char before[sizeof(fixture->instance.residency.reason)];
+
+        look->memory_free = 4 * GIB;
+        residency_note_stuck(&fixture->instance, 0, GIB);
+        look->memory_free = 3 * GIB;
+        residency_note_stuck(&fixture->instance, 0, GIB);
+        assert_non_null(strstr(fixture->instance.residency.reason, "outside of all vGPUs"));
+        strcpy(before, fixture->instance.residency.reason);
+        look->memory_free = 2 * GIB;
+        residency_note_stuck(&fixture->instance, 0, GIB);
+        assert_string_not_equal(fixture->instance.residency.reason, before);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -151,6 +200,10 @@ int main(void)
                                                 set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_context_that_was_seen_is_something_to_leave,
                                                 set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_a_reason_is_shown_when_it_has_held, set_up,
+                                                tear_down),
+                cmocka_unit_test_setup_teardown(test_a_reason_with_another_size_is_the_same, set_up,
+                                                tear_down),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
