@@ -24,7 +24,7 @@ struct vgpu_pool {
         uint64_t limit;     /* bytes that the pool may take */
         uint64_t size;      /* bytes that the pool has taken */
         uint64_t ready;     /* bytes of @size pinned for a device, where a suspend can go at once */
-        uint64_t used;      /* bytes that suspended vGPUs hold */
+        uint64_t used;      /* bytes that vGPUs hold which are suspended, leaving or coming back */
         uint64_t slab_size; /* bytes of the pieces by which the pool grows */
         uint64_t huge_pages; /* bytes of @size in huge pages */
         uint64_t held;       /* bytes of slabs that left the pool and that clients still have */

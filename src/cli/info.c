@@ -26,8 +26,8 @@ static void print_pool(const struct vgpu_pool *pool)
                 huge[SIZE_TEXT_MAX], spare[SIZE_TEXT_MAX], saved[SIZE_TEXT_MAX],
                 spilled[SIZE_TEXT_MAX], reserved[SIZE_TEXT_MAX];
 
-        print_line("pool", "%s of %s used by suspended vGPUs", size_format(used, pool->used),
-                   size_format(limit, pool->limit));
+        print_line("pool", "%s of %s used by vGPUs that are suspended, leaving or coming back",
+                   size_format(used, pool->used), size_format(limit, pool->limit));
         print_line("", "%s pinned and ready, in slabs of %s, %s in huge pages",
                    size_format(ready, pool->ready), size_format(slab, pool->slab_size),
                    size_format(huge, pool->huge_pages));

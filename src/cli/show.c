@@ -151,6 +151,19 @@ static void add_vm(struct facts *facts, struct vgpu_host *host, uint32_t instanc
                   json_string(vm->id_kind == VGPU_VM_ID_UUID ? "uuid" : "domain"), "%s", "");
 }
 
+/* Slots of the device, as many as its type takes: `vgpu placements` has them. */
+static void add_placement(struct facts *facts, struct vgpu_host *host, uint32_t instance)
+{
+        uint32_t slot = 0;
+        int r = vgpu_instance_get_placement(host, instance, &slot);
+
+        if (r == 0 && slot != VGPU_UNKNOWN)
+                facts_add(facts, "placement", "placement", json_integer(slot), "from slot %u on",
+                          slot);
+        else
+                facts_add_number(facts, "placement", "placement", host, r, slot, "");
+}
+
 static void add_identity(struct facts *facts, struct vgpu_host *host, uint32_t instance)
 {
         CLEANUP(freep) char *uuid = NULL, *mdev = NULL, *driver = NULL, *bus_id = NULL;
@@ -171,8 +184,7 @@ static void add_identity(struct facts *facts, struct vgpu_host *host, uint32_t i
         facts_add_number(facts, "device", "device", host, r, number, "");
         r = vgpu_instance_get_gpu_instance(host, instance, &number);
         facts_add_number(facts, "gpu_instance", "GPU instance", host, r, number, "");
-        r = vgpu_instance_get_placement(host, instance, &number);
-        facts_add_number(facts, "placement", "placement", host, r, number, "");
+        add_placement(facts, host, instance);
 }
 
 static void add_type(struct facts *facts, struct vgpu_host *host, uint32_t instance)

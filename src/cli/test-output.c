@@ -185,16 +185,18 @@ static void test_what_came_back_or_moved_is_one_line(void **state)
 static void test_info_is_read_by_people(void **state)
 {
         (void)state;
-        expect_out("GetInfo", ANSWER(INFO), WORDS("info"),
-                   "vgpu           " OPENVGPU_VERSION "\n"
-                   "vgpud          0.1.0\n"
-                   "CUDA driver    13.0, /usr/lib/x86_64-linux-gnu/libcuda.so.1\n"
-                   "gate           /usr/lib/openvgpu/gate/libcuda.so.1\n"
-                   "NVML           /usr/lib/openvgpu/nvml\n"
-                   "run directory  /run/openvgpu\n"
-                   "pool           0 B of 64 GiB used by suspended vGPUs\n"
-                   "               36 GiB pinned and ready, in slabs of 256 MiB, 36 GiB in huge "
-                   "pages\n");
+        expect_out(
+                "GetInfo", ANSWER(INFO), WORDS("info"),
+                "vgpu           " OPENVGPU_VERSION "\n"
+                "vgpud          0.1.0\n"
+                "CUDA driver    13.0, /usr/lib/x86_64-linux-gnu/libcuda.so.1\n"
+                "gate           /usr/lib/openvgpu/gate/libcuda.so.1\n"
+                "NVML           /usr/lib/openvgpu/nvml\n"
+                "run directory  /run/openvgpu\n"
+                "pool           0 B of 64 GiB used by vGPUs that are suspended, leaving or coming "
+                "back\n"
+                "               36 GiB pinned and ready, in slabs of 256 MiB, 36 GiB in huge "
+                "pages\n");
 }
 
 /* Of a manager whose NVML library is in @folder. */
