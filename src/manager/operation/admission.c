@@ -19,6 +19,7 @@
 #include "manager/operation/copies.h"
 #include "manager/operation/fetching.h"
 #include "manager/operation/handover.h"
+#include "manager/operation/lack.h"
 #include "manager/operation/operation.h"
 
 /* What staging leaves free, for others on the device. */
@@ -244,33 +245,27 @@ static uint64_t sum_own(const struct operation *operation)
 /* Of an overcommitted device, where others leave for it: so much is free, and it was not its turn. */
 static void refuse_turn(struct operation *operation)
 {
-        operation_fail(operation, -ENOSPC, "NoRoom",
-                       "wait longer ('--timeout SECONDS'), or suspend who is there",
-                       "the turn of vGPU %s on device %u did not come in time",
-                       operation->instance->name, device_of(operation)->index);
+        lack_fail_turn(operation, device_of(operation));
         end(operation);
 }
 
 static void refuse(struct operation *operation)
 {
         const struct device *device = device_of(operation);
-        char free_text[SIZE_TEXT_MAX], owed_text[SIZE_TEXT_MAX], needed_text[SIZE_TEXT_MAX];
-        uint64_t own = sum_own(operation), owed = room_owed(&device->room) - own;
-        uint64_t needed =
-                own > 0 && !operation->admission.awaits_turn ? own : operation->admission.needed;
+        uint64_t own = sum_own(operation);
+        const struct lack lack = {
+                .free = operation->admission.free,
+                .owed = room_owed(&device->room) - own,
+                .needed = own > 0 && !operation->admission.awaits_turn
+                                  ? own
+                                  : operation->admission.needed,
+        };
 
-        if (operation->admission.awaits_turn && operation->admission.free >= needed) {
+        if (operation->admission.awaits_turn && lack.free >= lack.needed) {
                 refuse_turn(operation);
                 return;
         }
-        size_format(free_text, operation->admission.free);
-        size_format(owed_text, owed);
-        size_format(needed_text, needed);
-        operation_fail(operation, -ENOSPC, "NoRoom",
-                       "end or suspend what is there, or choose another device",
-                       "device %u has %s free%s%s%s, %s are needed", device->index, free_text,
-                       owed ? ", of which " : "", owed ? owed_text : "",
-                       owed ? " are promised to others" : "", needed_text);
+        lack_fail(operation, device, &lack);
         end(operation);
 }
 

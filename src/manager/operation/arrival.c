@@ -18,6 +18,7 @@
 #include "manager/operation/broadcast.h"
 #include "manager/operation/filling.h"
 #include "manager/operation/handover.h"
+#include "manager/operation/lack.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
 
@@ -92,11 +93,7 @@ static void fail_room(struct guest *guest)
 {
         struct operation *operation = guest->instance->operation;
 
-        operation_fail(operation, -ENOSPC, "NoRoom",
-                       "end or suspend what is there, or choose another device",
-                       "device %u has not the room that others left for process %d (%.40s): "
-                       "somebody has taken some of it",
-                       operation->target.device[0]->index, (int)guest->pid, guest->name);
+        lack_fail_taken(operation, operation->target.device[0], guest);
 }
 
 static void wait_for_room(struct guest *guest)

@@ -10,6 +10,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/operation/lack.h"
 #include "manager/operation/operation.h"
 
 /* Gates connect again within a second; one that is stopped or hangs must not hold up the others. */
@@ -54,11 +55,7 @@ void broadcast_fail(struct operation *operation, struct guest *guest,
                     const struct guest_answer *answer)
 {
         if (answer->driver_code == CUDA_ERROR_OUT_OF_MEMORY && guest->state == GATE_STATE_RELEASED)
-                operation_fail(
-                        operation, -ENOSPC, "NoRoom",
-                        "end or suspend what is there, or choose another device",
-                        "somebody has taken memory of the device that process %d (%.40s) needs",
-                        (int)guest->pid, guest->name);
+                lack_fail_memory(operation, guest);
         else if (answer->error == -EDQUOT)
                 fail_charge(operation, guest);
         else if (answer->driver_code)

@@ -18,6 +18,7 @@
 #include "manager/model/recovery.h"
 #include "manager/operation/admission.h"
 #include "manager/operation/handover.h"
+#include "manager/operation/lack.h"
 #include "manager/operation/operation.h"
 
 static void step(struct guest *guest);
@@ -144,11 +145,7 @@ static void fail(struct guest *guest, const struct device *device, const struct 
         else if (done->driver_code == CUDA_ERROR_DEINITIALIZED)
                 operation_let_go_guest(operation, guest, "it is ending: its driver has ended");
         else if (done->error == -ENOSPC && !place_is_nowhere(&guest->context_wanted))
-                operation_fail(operation, -ENOSPC, "NoRoom",
-                               "end or suspend what is there, or choose another device",
-                               "device %u has too little free memory for the context of process "
-                               "%d (%.40s)",
-                               device->index, (int)guest->pid, guest->name);
+                lack_fail_context(operation, device, guest);
         else if (done->error == -ETIMEDOUT)
                 operation_fail(operation, -ETIMEDOUT, "TimedOut",
                                "try again with a longer --timeout",

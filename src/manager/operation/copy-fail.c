@@ -8,6 +8,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/operation/copy-check.h"
+#include "manager/operation/lack.h"
 #include "manager/operation/operation.h"
 
 void copy_fail(struct guest_job *job, int error, const struct mover_done *done)
@@ -22,8 +23,7 @@ void copy_fail(struct guest_job *job, int error, const struct mover_done *done)
         else if (error == -ESTALE && copy_check(guest, &operation->failure) < 0)
                 operation_fail_errno(operation, error, "looking for memory in the pool");
         else if (done && done->driver_code == CUDA_ERROR_OUT_OF_MEMORY)
-                operation_fail(operation, -ENOSPC, "NoRoom", "free memory there or choose another",
-                               "device %u has too little free memory", job->device->index);
+                lack_fail_copy(operation, job->device);
         else if (done)
                 operation_fail_driver(operation, guest, done->call, done->driver_code, error);
         else

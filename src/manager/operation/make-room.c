@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/size.h"
 #include "manager/model/account.h"
 #include "manager/model/backing.h"
 #include "manager/model/guest.h"
@@ -19,6 +18,7 @@
 #include "manager/model/reserve.h"
 #include "manager/model/spill-use.h"
 #include "manager/model/spilling.h"
+#include "manager/operation/lack.h"
 #include "manager/operation/operation.h"
 
 /* How often those that wait look whether there is room by other means. */
@@ -235,19 +235,6 @@ static void end(struct operation *operation)
         operation_end_part(operation);
 }
 
-void make_room_fail(struct operation *operation, uint64_t bytes, const char *why)
-{
-        const struct instance *instance = operation->instance;
-        struct failure failure = { 0 };
-        char owner[POOL_OWNER_MAX];
-
-        policy_name_owner(instance, owner);
-        if (policy_check_pool(instance, owner, bytes, &failure) == 0)
-                (void)failure_from_errno(&failure, -ENOSPC, "reserving memory of the pool");
-        operation_fail(operation, -ENOSPC, "PoolTooSmall", failure.hint, "vGPU %s: %.300s%s%.80s",
-                       instance->name, failure.message, why ? "; " : "", why ? why : "");
-}
-
 static void on_spilled(struct manager *manager, int error);
 
 /* All of it: each process has a file of its own. */
@@ -333,7 +320,7 @@ static bool try(struct operation *operation)
         if ((!is_own || policy_may_user_ever(instance, owner, bytes)) &&
             try_to_spill(operation, bytes > available ? bytes - available : 0, is_own, &why))
                 return false;
-        make_room_fail(operation, bytes, why);
+        lack_fail_pool(operation, bytes, why);
         return true;
 }
 
@@ -378,7 +365,7 @@ static void on_spilled(struct manager *manager, int error)
                 struct operation *operation =
                         list_entry(manager->room_makers.next, struct operation, making.link);
 
-                make_room_fail(operation, operation->making.bytes, why);
+                lack_fail_pool(operation, operation->making.bytes, why);
                 end(operation);
         }
         try_all(manager);
@@ -398,7 +385,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
         if (try(operation)) {
                 end(operation);
         } else if (clock_now(CLOCK_MONOTONIC) >= operation->making.deadline_ns) {
-                make_room_fail(operation, operation->making.bytes,
+                lack_fail_pool(operation, operation->making.bytes,
                                "the disk of the spill does not answer");
                 end(operation);
         } else {

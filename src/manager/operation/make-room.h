@@ -29,7 +29,4 @@ int make_room_send(struct instance *instance);
 /* make_room_again() - there may be more of it than before: those that wait look. */
 void make_room_again(struct manager *manager);
 
-/* make_room_fail() - the step has failed, as the pool has no room for @bytes; @why: or NULL. */
-void make_room_fail(struct operation *operation, uint64_t bytes, const char *why);
-
 #endif

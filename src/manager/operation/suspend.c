@@ -21,6 +21,7 @@
 #include "manager/operation/copies.h"
 #include "manager/operation/group.h"
 #include "manager/operation/handover.h"
+#include "manager/operation/lack.h"
 #include "manager/operation/leaving.h"
 #include "manager/operation/make-room.h"
 #include "manager/operation/operation.h"
@@ -71,7 +72,7 @@ static int reserve(struct operation *operation, struct guest *guest, uint64_t by
                 r = pool_reserve_in(pool, &guest->reservation, owner, operation->instance->uuid,
                                     operation->source.device[0]->index, bytes);
         if (r == -ENOSPC)
-                make_room_fail(operation, bytes, NULL);
+                lack_fail_pool(operation, bytes, NULL);
         else if (r < 0)
                 operation_fail_errno(operation, r, "reserving memory of the pool");
         return r;
@@ -121,11 +122,7 @@ static void note_context(struct operation *operation, struct device *device,
         if (done->error == -ECONNRESET)
                 operation_lost_mover(operation, device);
         else if (done->error == -ENOMEM)
-                operation_fail(
-                        operation, -ENOSPC, "NoRoom",
-                        "end a program there, or let it give back memory",
-                        "device %u has no room for the context of its mover, which copies the memory there",
-                        device->index);
+                lack_fail_mover(operation, device);
         else if (done->error)
                 operation_fail(operation, done->error, "DriverFailed", "look at it with nvidia-smi",
                                "device %u cannot be used: %.63s failed with %d", device->index,

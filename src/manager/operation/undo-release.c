@@ -17,6 +17,7 @@
 #include "manager/operation/broadcast.h"
 #include "manager/operation/copies.h"
 #include "manager/operation/handover.h"
+#include "manager/operation/lack.h"
 #include "manager/operation/operation.h"
 
 static bool is_away(const struct guest_memory *memory)
@@ -126,12 +127,7 @@ static void park(struct guest *guest, size_t first)
                 return;
         }
         if (r == -ENOSPC)
-                operation_fail(operation, r, "NoRoom",
-                               "end or suspend what is there, or start vgpud with a larger "
-                               "--pool-limit",
-                               "device %u has no room to bring the memory of process %d back, and "
-                               "neither has the pool",
-                               operation->source.device[0]->index, (int)guest->pid);
+                lack_fail_return(operation, operation->source.device[0], guest);
         else
                 operation_fail_errno(operation, r, "reserving memory of the pool");
         operation_leave_guest(operation, guest);

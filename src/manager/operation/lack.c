@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/operation/lack.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/size.h"
+#include "manager/model/device.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/policy.h"
+#include "manager/operation/operation.h"
+
+#define HINT "end or suspend what is there, or choose another device"
+
+void lack_describe(const struct lack *lack, uint32_t device, char ret_text[LACK_TEXT_MAX])
+{
+        char free[SIZE_TEXT_MAX], owed[SIZE_TEXT_MAX], left[SIZE_TEXT_MAX], needed[SIZE_TEXT_MAX];
+
+        size_format(free, lack->free);
+        size_format(owed, lack->owed);
+        size_format(needed, lack->needed);
+        if (lack->owed == 0)
+                snprintf(ret_text, LACK_TEXT_MAX, "device %u has %s free, %s are needed", device,
+                         free, needed);
+        else if (lack->owed >= lack->free)
+                snprintf(ret_text, LACK_TEXT_MAX,
+                         "device %u has %s free and promised %s to others, so nothing is left, %s "
+                         "are needed",
+                         device, free, owed, needed);
+        else
+                snprintf(ret_text, LACK_TEXT_MAX,
+                         "device %u has %s free, of which %s are promised to others and %s are "
+                         "left, %s are needed",
+                         device, free, owed, size_format(left, lack->free - lack->owed), needed);
+}
+
+void lack_fail(struct operation *operation, const struct device *device, const struct lack *lack)
+{
+        char text[LACK_TEXT_MAX];
+
+        lack_describe(lack, device->index, text);
+        operation_fail(operation, -ENOSPC, "NoRoom", HINT, "%s", text);
+}
+
+void lack_fail_turn(struct operation *operation, const struct device *device)
+{
+        operation_fail(operation, -ENOSPC, "NoRoom",
+                       "wait longer ('--timeout SECONDS'), or suspend who is there",
+                       "the turn of vGPU %s on device %u did not come in time",
+                       operation->instance->name, device->index);
+}
+
+void lack_fail_taken(struct operation *operation, const struct device *device,
+                     const struct guest *guest)
+{
+        operation_fail(operation, -ENOSPC, "NoRoom", HINT,
+                       "device %u has not the room that others left for process %d (%.40s): "
+                       "somebody has taken some of it",
+                       device->index, (int)guest->pid, guest->name);
+}
+
+void lack_fail_memory(struct operation *operation, const struct guest *guest)
+{
+        operation_fail(operation, -ENOSPC, "NoRoom", HINT,
+                       "somebody has taken memory of the device that process %d (%.40s) needs",
+                       (int)guest->pid, guest->name);
+}
+
+void lack_fail_context(struct operation *operation, const struct device *device,
+                       const struct guest *guest)
+{
+        operation_fail(operation, -ENOSPC, "NoRoom", HINT,
+                       "device %u has too little free memory for the context of process "
+                       "%d (%.40s)",
+                       device->index, (int)guest->pid, guest->name);
+}
+
+void lack_fail_copy(struct operation *operation, const struct device *device)
+{
+        operation_fail(operation, -ENOSPC, "NoRoom", HINT,
+                       "device %u has too little free memory for the copy", device->index);
+}
+
+void lack_fail_mover(struct operation *operation, const struct device *device)
+{
+        operation_fail(operation, -ENOSPC, "NoRoom",
+                       "end a program there, or let it give back memory",
+                       "device %u has no room for the context of its mover, which copies the "
+                       "memory there",
+                       device->index);
+}
+
+void lack_fail_return(struct operation *operation, const struct device *device,
+                      const struct guest *guest)
+{
+        operation_fail(operation, -ENOSPC, "NoRoom",
+                       "end or suspend what is there, or start vgpud with a larger --pool-limit",
+                       "device %u has no room to bring the memory of process %d back, and neither "
+                       "has the pool",
+                       device->index, (int)guest->pid);
+}
+
+void lack_fail_pool(struct operation *operation, uint64_t bytes, const char *why)
+{
+        const struct instance *instance = operation->instance;
+        struct failure failure = { 0 };
+        char owner[POOL_OWNER_MAX];
+
+        policy_name_owner(instance, owner);
+        if (policy_check_pool(instance, owner, bytes, &failure) == 0)
+                (void)failure_from_errno(&failure, -ENOSPC, "reserving memory of the pool");
+        operation_fail(operation, -ENOSPC, "PoolTooSmall", failure.hint, "vGPU %s: %.300s%s%.80s",
+                       instance->name, failure.message, why ? "; " : "", why ? why : "");
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_LACK_H
+#define MANAGER_LACK_H
+
+/* The words for a lack of room, on a device and in the pool: the step of an operation has failed for it. */
+
+#include <stdint.h>
+
+struct device;
+struct guest;
+struct operation;
+
+#define LACK_TEXT_MAX 192
+
+/* What there is of a device, in bytes: @owed of what is free are promised to others, and may be more than that. */
+struct lack {
+        uint64_t free, owed, needed;
+};
+
+/* lack_describe() - "device 0 has 3 GiB free, of which 2 GiB are promised to others and 1 GiB are left, 2 GiB are needed". */
+void lack_describe(const struct lack *lack, uint32_t device, char ret_text[LACK_TEXT_MAX]);
+
+/* lack_fail() - in these words. lack_fail_turn() - enough is free, and it was not its turn to have it. */
+void lack_fail(struct operation *operation, const struct device *device, const struct lack *lack);
+void lack_fail_turn(struct operation *operation, const struct device *device);
+
+/*
+ * lack_fail_taken() - what others left for @guest, somebody has taken. lack_fail_memory() - likewise of what it was to create.
+ * lack_fail_context() - its context finds too little. lack_fail_copy() - the mover finds too little.
+ */
+void lack_fail_taken(struct operation *operation, const struct device *device,
+                     const struct guest *guest);
+void lack_fail_memory(struct operation *operation, const struct guest *guest);
+void lack_fail_context(struct operation *operation, const struct device *device,
+                       const struct guest *guest);
+void lack_fail_copy(struct operation *operation, const struct device *device);
+
+/* lack_fail_mover() - the mover has no context there, without which nothing can leave. */
+void lack_fail_mover(struct operation *operation, const struct device *device);
+
+/* lack_fail_return() - neither the device nor the pool has room for what is to come back to @guest. */
+void lack_fail_return(struct operation *operation, const struct device *device,
+                      const struct guest *guest);
+
+/* lack_fail_pool() - the pool has no room for @bytes; @why: or NULL. */
+void lack_fail_pool(struct operation *operation, uint64_t bytes, const char *why);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a refusal says of the room of a device adds up. */
+#include <string.h>
+
+#include "base/size.h"
+#include "base/test.h"
+#include "manager/operation/lack.h"
+
+static void check(uint64_t free, uint64_t owed, uint64_t needed, const char *expected)
+{
+        const struct lack lack = { free, owed, needed };
+        char text[LACK_TEXT_MAX];
+
+        lack_describe(&lack, 1, text);
+        assert_string_equal(text, expected);
+}
+
+static void test_nothing_is_promised(void **state)
+{
+        (void)state;
+        check(3 * GIB, 0, 4 * GIB, "device 1 has 3 GiB free, 4 GiB are needed");
+        check(0, 0, 4 * GIB, "device 1 has 0 B free, 4 GiB are needed");
+}
+
+static void test_it_says_what_is_left(void **state)
+{
+        (void)state;
+        check(3 * GIB, 2 * GIB, 4 * GIB,
+              "device 1 has 3 GiB free, of which 2 GiB are promised to others and 1 GiB are left, "
+              "4 GiB are needed");
+}
+
+/* What others were promised may not be free yet. */
+static void test_no_more_of_it_is_promised_than_there_is(void **state)
+{
+        (void)state;
+        check(40 * MIB, 900 * MIB, 60 * MIB,
+              "device 1 has 40 MiB free and promised 900 MiB to others, so nothing is left, 60 MiB "
+              "are needed");
+        check(40 * MIB, 40 * MIB, 60 * MIB,
+              "device 1 has 40 MiB free and promised 40 MiB to others, so nothing is left, 60 MiB "
+              "are needed");
+}
+
+/* The longest numbers there are. */
+static void test_there_is_room(void **state)
+{
+        const struct lack lack = { UINT64_MAX, UINT64_MAX - 1023 * GIB, UINT64_MAX };
+        char text[LACK_TEXT_MAX];
+
+        (void)state;
+        lack_describe(&lack, UINT32_MAX, text);
+        assert_string_equal(text + strlen(text) - strlen("are needed"), "are needed");
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_nothing_is_promised),
+                cmocka_unit_test(test_it_says_what_is_left),
+                cmocka_unit_test(test_no_more_of_it_is_promised_than_there_is),
+                cmocka_unit_test(test_there_is_room),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
