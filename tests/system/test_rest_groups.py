@@ -115,6 +115,22 @@ class Faults(Groups):
         ranks.all[1].signal(signal.SIGCONT)
         self.check_that_all_is_well(ranks)
 
+    def test_a_rank_that_is_stopped_while_it_is_away_is_named_at_once(self):
+        """The driver would wait for it for half a minute, whatever the time-out is."""
+        ranks = self.start_ranks()
+        ranks.wait_steps()
+        self.suspend()
+        ranks.all[1].signal(signal.SIGSTOP)
+        begin = time.monotonic()
+        error = expect_error("TimedOut", self.host.call, "ResumeVgpu", name="rank0", group=True, timeout=1)
+        self.assertLess(time.monotonic() - begin, 15)
+        self.assertIn(f"process {ranks.all[1].pid} (guest-rank) is stopped", error.parameters["message"])
+        self.assertIn("kill -CONT", error.parameters["hint"])
+        self.wait_states("suspended")
+        ranks.all[1].signal(signal.SIGCONT)
+        self.resume()
+        self.check_that_all_is_well(ranks)
+
     def test_a_rank_that_hangs_is_named_with_its_vgpu_and_those_that_wait(self):
         ranks = self.start_ranks()
         other = self.host.guest("rank0", "--size", "4M")

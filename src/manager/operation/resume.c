@@ -41,15 +41,30 @@ static int check(struct operation *operation, struct failure *failure)
         return r < 0 ? r : coming_check_promise(operation, failure);
 }
 
+/*
+ * The driver would try for long, and in vain: whatever the operation's time is, it waits for a process that is stopped.
+ * False: one of them cannot be left behind.
+ */
+static bool leave_stopped(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation) {
+                if (!process_is_stopped(guest->pid) || operation_leave_behind(operation, guest))
+                        continue;
+                broadcast_fail_stopped(operation, guest);
+                return false;
+        }
+        return true;
+}
+
 static void restore(struct operation *operation)
 {
         struct guest *guest;
 
-        if (!broadcast_expect(operation, GATE_STATE_RELEASED))
+        if (!broadcast_expect(operation, GATE_STATE_RELEASED) || !leave_stopped(operation))
                 return;
         operation_for_each_guest(guest, operation) {
-                if (process_is_stopped(guest->pid) && operation_leave_behind(operation, guest))
-                        continue; /* the driver would try for long, and in vain */
                 if (!operation->is_early)
                         copies_stage(operation, guest);
                 contexts_move(operation, guest, &operation->target);
