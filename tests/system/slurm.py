@@ -18,7 +18,13 @@ PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch", "srun", "scancel")
 FREEZER = "/sys/fs/cgroup/freezer"
 SBIN = os.environ["PATH"] + ":/usr/sbin"
 
+# Slurm's own time-outs are for machines that are less busy than this one: a message has 10 s, a connection 2, the start of a
+# batch job 10. And what it schedules when something happens it may miss: else it looks once a minute, longer than we wait.
 BASIS = """ClusterName=t
+MessageTimeout=60
+TCPTimeout=30
+BatchStartTimeout=60
+UnkillableStepTimeout=300
 SlurmctldHost={host}(127.0.0.1)
 SlurmUser=root
 SlurmdUser=root
@@ -32,7 +38,7 @@ SlurmdPidFile={directory}/slurmd-%n.pid
 ProctrackType=proctrack/{tracking}
 TaskPlugin=task/none
 SchedulerTimeSlice=5
-SchedulerParameters=sched_min_interval=100000
+SchedulerParameters=sched_min_interval=100000,sched_interval=2,bf_interval=2
 DebugFlags=NO_CONF_HASH
 Epilog={directory}/{node}/epilog.sh
 PlugStackConfig={directory}/{node}/plugstack.conf

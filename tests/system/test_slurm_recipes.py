@@ -83,6 +83,7 @@ class Counted(RecipeCase):
         """Two jobs whose memory leaves no room for the third, and the third."""
         first = self.train(size=32, quota=700)
         second = self.train(size=32, quota=700, output="second.out")
+        self.slurm.write("third.out", "")
         third = self.slurm.submit("low", "third.out", stage.GUESTS / "guest-train", "--size", "32M", "--pause", "20",
                                   options=["--vgpu=700M"])
         until(lambda: self.show("job", third, "Reason") == "Resources", "the third job to wait", context=self.slurm.log)
