@@ -141,6 +141,20 @@ FAKE_TEST(test_the_first_that_waits_at_the_closed_gate_is_told)
         check(pthread_join(threads[0], NULL) == 0);
 }
 
+/* Of a process that has just joined, whose vGPU leaves before its gate has been asked for anything. */
+FAKE_TEST(test_it_is_asked_for_first_when_the_gate_is_closed)
+{
+        pthread_t thread;
+
+        fake_guest_start(GIB);
+        check(fake_close(10000).error == 0);
+        watch(GATE_WATCH_REPORT, true);
+        check(pthread_create(&thread, NULL, call_driver, NULL) == 0);
+        wait_for_waiting();
+        check(fake_command(GATE_OPEN).error == 0);
+        check(pthread_join(thread, NULL) == 0);
+}
+
 #define LONG_US   1000000
 #define STEP_MS   100
 #define WINDOW_MS 60000
@@ -203,6 +217,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_the_first_that_waits_at_the_closed_gate_is_told),
+                cmocka_unit_test(test_it_is_asked_for_first_when_the_gate_is_closed),
                 cmocka_unit_test(test_who_waits_after_a_step_that_failed_is_told),
                 cmocka_unit_test(test_work_is_counted),
                 cmocka_unit_test(test_work_that_waits_for_the_thread_does_not_stop_it),
