@@ -68,6 +68,9 @@ void memory_release_pooled(uint64_t address);
 void memory_release_all(CUcontext context);
 void memory_release_pool(CUmemoryPool pool);
 
+/* memory_pool_handle_types() - as what @pool can be exported; pool.c. */
+int memory_pool_handle_types(CUmemoryPool pool);
+
 /* memory_has_managed() - is there managed memory? The driver's checkpoint refuses it. */
 bool memory_has_managed(void);
 

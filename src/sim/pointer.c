@@ -95,6 +95,8 @@ static uint64_t get_is_mapped(const struct region *region, uint64_t address)
 static uint64_t get_handle_types(const struct region *region, uint64_t address)
 {
         (void)address;
+        if (region->pool)
+                return (uint64_t)memory_pool_handle_types(region->pool);
         if (region->kind != REGION_VIRTUAL || region->mapping->file->is_imported)
                 return 0;
         return (uint64_t)region->mapping->file->props.requestedHandleTypes;

@@ -202,7 +202,7 @@ CUresult sim_cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 
         if (!process_device(device))
                 return CUDA_ERROR_INVALID_DEVICE;
-        if (!object_find(pool, OBJECT_POOL) || pool->device != device)
+        if (!object_find(pool, OBJECT_POOL) || pool->device != device || pool->is_imported)
                 return CUDA_ERROR_INVALID_VALUE;
         process.device[device].pool = pool;
         return CUDA_SUCCESS;
@@ -235,6 +235,11 @@ CUresult sim_cuMemPoolDestroy(CUmemoryPool pool)
         object_remove(&pool->object);
         free(pool);
         return CUDA_SUCCESS;
+}
+
+int memory_pool_handle_types(CUmemoryPool pool)
+{
+        return pool->handle_types;
 }
 
 CUresult sim_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
