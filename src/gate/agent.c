@@ -25,6 +25,7 @@
 #include "gate/log.h"
 #include "gate/move.h"
 #include "gate/offer.h"
+#include "gate/pool-import.h"
 #include "gate/quota.h"
 #include "gate/ticket.h"
 #include "gate/turns.h"
@@ -145,6 +146,7 @@ static int answer_closed(int error, const char *call, CUresult code, uint32_t n_
 
         if (error == 0) { /* else it is open again, and what we would count may go meanwhile */
                 offer_empty();
+                pool_import_settle();
                 all = move_count();
                 closed.movable_bytes = all.bytes;
                 closed.n_allocations = all.count;

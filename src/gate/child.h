@@ -22,6 +22,7 @@
         X(join)          \
         X(quota)         \
         X(pool)          \
+        X(pool_import)   \
         X(memory)        \
         X(offer)         \
         X(box)           \

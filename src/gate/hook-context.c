@@ -14,6 +14,7 @@
 #include "gate/idle.h"
 #include "gate/memory.h"
 #include "gate/peer.h"
+#include "gate/pool-import.h"
 #include "gate/pool.h"
 #include "gate/quota.h"
 #include "gate/visible.h"
@@ -169,8 +170,10 @@ static void drop(CUcontext context)
 {
         memory_drop_context(context);
         holding_drop_context(context);
-        if (context_each(is_there) == CUDA_SUCCESS)
+        if (context_each(is_there) == CUDA_SUCCESS) {
                 pool_drop_all();
+                pool_import_drop_all();
+        }
 }
 
 /* Called with idle_hold(), so that nobody asks the driver about the context meanwhile. */
@@ -180,6 +183,7 @@ static CUresult destroyed(CUresult result, CUcontext context)
                 context_remove(context);
                 capture_drop_context(context);
                 idle_drop_context(context);
+                pool_import_drop_context(context);
                 pool_drop_context(context);
         }
         idle_release();
@@ -276,6 +280,7 @@ static CUresult released(CUresult result, CUdevice device)
         if (context) {
                 capture_drop_context(context);
                 idle_drop_context(context);
+                pool_import_drop_context(context);
                 pool_drop_context(context);
         }
         idle_release();

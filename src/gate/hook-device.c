@@ -27,13 +27,6 @@ CUresult our_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
         return DRIVER(cuDeviceGetMemPool)(pool, device);
 }
 
-CUresult our_cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
-{
-        if (!visible_has(device))
-                return CUDA_ERROR_INVALID_DEVICE;
-        return DRIVER(cuDeviceSetMemPool)(device, pool);
-}
-
 CUresult our_cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, int type)
 {
         if (!visible_has_location(location))
@@ -46,13 +39,6 @@ CUresult our_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, int ty
         if (!visible_has_location(location))
                 return CUDA_ERROR_INVALID_DEVICE;
         return DRIVER(cuMemGetMemPool)(pool, location, type);
-}
-
-CUresult our_cuMemSetMemPool(CUmemLocation *location, int type, CUmemoryPool pool)
-{
-        if (!visible_has_location(location))
-                return CUDA_ERROR_INVALID_DEVICE;
-        return DRIVER(cuMemSetMemPool)(location, type, pool);
 }
 
 /* Managed memory: it would go there. Other advice has nothing to do with a device, and its number may be any. */

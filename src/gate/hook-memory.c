@@ -9,6 +9,7 @@
 #include "gate/mapping.h"
 #include "gate/memory.h"
 #include "gate/peer.h"
+#include "gate/pool-import.h"
 #include "gate/pool.h"
 #include "gate/quota.h"
 #include "gate/settings.h"
@@ -101,7 +102,8 @@ CUresult our_cuMemFree_v2(CUdeviceptr pointer)
 {
         CUresult result;
 
-        if (pool_free(pointer, NULL, &result) || memory_free(pointer, &result))
+        if (pool_import_free(pointer, NULL, &result) || pool_free(pointer, NULL, &result) ||
+            memory_free(pointer, &result))
                 return result;
         return hook_free_of_driver(pointer);
 }

@@ -13,6 +13,7 @@
 #include "gate/holding.h"
 #include "gate/hook.h"
 #include "gate/memory.h"
+#include "gate/pool-import.h"
 #include "gate/pool.h"
 #include "gate/quota.h"
 #include "gate/vmm.h"
@@ -21,7 +22,7 @@
 static bool find(CUdeviceptr pointer, struct memory_info *ret_info)
 {
         return memory_find(pointer, ret_info) || pool_find(pointer, ret_info) ||
-               hook_find_opened(pointer, ret_info);
+               hook_find_opened(pointer, ret_info) || pool_import_find(pointer, ret_info);
 }
 
 /* In our memory, but in no allocation. */
@@ -29,7 +30,8 @@ static bool is_nowhere(CUdeviceptr pointer)
 {
         struct memory_info info;
 
-        return memory_is_unallocated(pointer) && !pool_find(pointer, &info);
+        return (memory_is_unallocated(pointer) && !pool_find(pointer, &info)) ||
+               (pool_import_overlaps(pointer, 1) && !pool_import_find(pointer, &info));
 }
 
 CUresult our_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
@@ -51,7 +53,7 @@ CUresult our_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdevicept
 static void correct(void *data, CUpointer_attribute attribute, const struct memory_info *info)
 {
         const uint64_t size = info->size;
-        const unsigned long long no_handle_types = 0;
+        const unsigned long long handle_types = (unsigned int)info->handle_types;
         const unsigned long long buffer_id = info->buffer_id;
         const bool is_ipc_capable = info->buffer_id != 0 && !info->pool;
 
@@ -69,7 +71,7 @@ static void correct(void *data, CUpointer_attribute attribute, const struct memo
                 memcpy(data, &info->pool, sizeof(info->pool));
                 break;
         case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-                memcpy(data, &no_handle_types, sizeof(no_handle_types));
+                memcpy(data, &handle_types, sizeof(handle_types));
                 break;
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
                 memcpy(data, &is_ipc_capable, sizeof(is_ipc_capable));

@@ -6,6 +6,7 @@
  * holds them (what the driver's pool keeps beyond that is its cache). What is captured is the graph's: see
  * graph.h.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "gate/capture.h"
@@ -14,9 +15,13 @@
 #include "gate/graph.h"
 #include "gate/holding.h"
 #include "gate/memory.h"
+#include "gate/pool-import.h"
 #include "gate/pool.h"
+#include "gate/ticket.h"
 #include "gate/visible.h"
 #include "wire/gate.h"
+
+static_assert(sizeof(struct gate_ticket) == sizeof(CUmemPoolPtrExportData), "it is one");
 
 static uint64_t key_of(const void *handle)
 {
@@ -83,6 +88,8 @@ static CUresult allocate_from_pool(__typeof__(&cuMemAllocFromPoolAsync) real, bo
 
         if (!pointer || !pool)
                 return real(pointer, size, pool, stream);
+        if (pool_import_has(pool))
+                return CUDA_ERROR_INVALID_VALUE;
         if (pool_allocate(pointer, size, pool, (struct pool_stream){ stream, is_per_thread },
                           &result))
                 return result;
@@ -113,7 +120,8 @@ static CUresult free_async(__typeof__(&cuMemFreeAsync) real, bool is_per_thread,
         struct holding *holding;
         CUresult result;
 
-        if (pool_free(pointer, &order, &result) || memory_free(pointer, &result))
+        if (pool_import_free(pointer, &order, &result) || pool_free(pointer, &order, &result) ||
+            memory_free(pointer, &result))
                 return result;
         holding = holding_take(HOLDING_POINTER, pointer);
         return holding_settle(holding, real(pointer, stream));
@@ -130,11 +138,11 @@ CUresult our_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
 }
 
 /*
- * A restore would give this process new memory, and leave the old to whoever has imported it. Who has imported
- * what the driver does not say: so it is held while the pool and the memory are there.
+ * Of a pool of the driver's: a restore would give this process new memory, and leave the old to whoever has imported
+ * it. Who has imported what the driver does not say: so it is held while the pool and the memory are there.
  */
-CUresult our_cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, int type,
-                                              unsigned long long flags)
+static CUresult export_of_driver(void *handle, CUmemoryPool pool, int type,
+                                 unsigned long long flags)
 {
         CUresult result = DRIVER(cuMemPoolExportToShareableHandle)(handle, pool, type, flags);
 
@@ -143,16 +151,55 @@ CUresult our_cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, i
         return result;
 }
 
-CUresult our_cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr pointer)
+CUresult our_cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, int type,
+                                              unsigned long long flags)
 {
-        CUresult result = DRIVER(cuMemPoolExportPointer)(data, pointer);
+        CUresult result;
+        int fd;
 
+        if (!handle || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+            !pool_export(pool, &fd, &result))
+                return export_of_driver(handle, pool, type, flags);
+        if (result == CUDA_SUCCESS)
+                memcpy(handle, &fd, sizeof(fd));
+        return result;
+}
+
+/* Allocated while something was captured: so it is the driver's, although the pool is ours. */
+static bool is_beside_ours(CUdeviceptr pointer)
+{
+        CUmemoryPool pool = NULL;
+
+        return DRIVER(cuPointerGetAttribute)(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, pointer) ==
+                       CUDA_SUCCESS &&
+               pool && pool_is_exportable(pool);
+}
+
+static CUresult export_pointer_of_driver(CUmemPoolPtrExportData *data, CUdeviceptr pointer)
+{
+        CUresult result;
+
+        if (is_beside_ours(pointer))
+                return CUDA_ERROR_NOT_SUPPORTED;
+        result = DRIVER(cuMemPoolExportPointer)(data, pointer);
         if (result == CUDA_SUCCESS)
                 holding_mark(pointer, GATE_HOLDS_EXPORTED);
         return result;
 }
 
-/* Not charged: its owner pays. But it keeps the driver from restoring this process. */
+CUresult our_cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr pointer)
+{
+        struct gate_ticket ticket;
+        CUresult result;
+
+        if (!data || !pool_export_pointer(pointer, &ticket, &result))
+                return export_pointer_of_driver(data, pointer);
+        if (result == CUDA_SUCCESS)
+                memcpy(data, &ticket, sizeof(ticket));
+        return result;
+}
+
+/* Of a process without a gate. Not charged: its owner pays. But it keeps the driver from restoring this process. */
 static CUresult imported(enum holding_kind kind, CUresult result, uint64_t key)
 {
         struct holding *holding =
@@ -164,8 +211,13 @@ static CUresult imported(enum holding_kind kind, CUresult result, uint64_t key)
 CUresult our_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, int type,
                                                 unsigned long long flags)
 {
-        CUresult result = DRIVER(cuMemPoolImportFromShareableHandle)(pool, handle, type, flags);
+        struct gate_ticket ticket;
+        CUresult result;
 
+        if (pool && !flags && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
+            ticket_from_fd(&ticket, (int)(intptr_t)handle))
+                return pool_import(pool, &ticket);
+        result = DRIVER(cuMemPoolImportFromShareableHandle)(pool, handle, type, flags);
         return imported(HOLDING_POOL, result, result == CUDA_SUCCESS ? key_of(*pool) : 0);
 }
 
@@ -174,16 +226,52 @@ CUresult our_cuMemPoolDestroy(CUmemoryPool pool)
         struct holding *holding = holding_take(HOLDING_POOL, key_of(pool));
 
         pool_ends(pool);
+        pool_import_end(pool);
         return holding_settle(holding, DRIVER(cuMemPoolDestroy)(pool));
+}
+
+static bool understand(struct gate_ticket *ret_ticket, const CUmemPoolPtrExportData *data)
+{
+        memcpy(ret_ticket, data, sizeof(*ret_ticket));
+        return ticket_is(ret_ticket);
 }
 
 /* Outlives the pool; freed as any other memory. */
 CUresult our_cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool,
                                     CUmemPoolPtrExportData *data)
 {
-        CUresult result = DRIVER(cuMemPoolImportPointer)(pointer, pool, data);
+        bool is_ticket, is_ours = pool_import_has(pool);
+        struct gate_ticket ticket;
+        CUresult result;
 
+        if (pointer && data) {
+                is_ticket = understand(&ticket, data);
+                if (is_ticket != is_ours)
+                        return CUDA_ERROR_INVALID_VALUE;
+                if (is_ours)
+                        return pool_import_pointer(pointer, pool, &ticket);
+        }
+        result = DRIVER(cuMemPoolImportPointer)(pointer, pool, data);
         return imported(HOLDING_POINTER, result, result == CUDA_SUCCESS ? *pointer : 0);
+}
+
+/* One that is imported gives no memory. */
+CUresult our_cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
+{
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
+        if (pool_import_has(pool))
+                return CUDA_ERROR_INVALID_VALUE;
+        return DRIVER(cuDeviceSetMemPool)(device, pool);
+}
+
+CUresult our_cuMemSetMemPool(CUmemLocation *location, int type, CUmemoryPool pool)
+{
+        if (!visible_has_location(location))
+                return CUDA_ERROR_INVALID_DEVICE;
+        if (pool_import_has(pool))
+                return CUDA_ERROR_INVALID_VALUE;
+        return DRIVER(cuMemSetMemPool)(location, type, pool);
 }
 
 CUresult our_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
@@ -211,9 +299,12 @@ CUresult our_cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value
 CUresult our_cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value)
 {
         CUresult result = DRIVER(cuMemPoolGetAttribute)(pool, attribute, value);
-        uint64_t ours = result == CUDA_SUCCESS ? pool_get_attribute(pool, attribute) : 0;
+        uint64_t ours = 0;
         uint64_t sum;
 
+        if (result == CUDA_SUCCESS)
+                ours = pool_get_attribute(pool, attribute) +
+                       pool_import_get_attribute(pool, attribute);
         if (ours == 0)
                 return result;
         memcpy(&sum, value, sizeof(sum));
@@ -239,13 +330,17 @@ CUresult our_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access
         if (!visible_has_access(access, count))
                 return CUDA_ERROR_INVALID_DEVICE;
         result = DRIVER(cuMemPoolSetAccess)(pool, access, count);
-        return result == CUDA_SUCCESS ? pool_let(pool, access, count) : result;
+        if (result == CUDA_SUCCESS)
+                result = pool_let(pool, access, count);
+        return result == CUDA_SUCCESS ? pool_import_let(pool, access, count) : result;
 }
 
 static CUresult waited(CUresult result)
 {
-        if (result == CUDA_SUCCESS)
+        if (result == CUDA_SUCCESS) {
                 pool_give_back();
+                pool_import_give_back();
+        }
         return result;
 }
 
@@ -278,11 +373,13 @@ CUresult our_cuEventSynchronize(CUevent event)
 CUresult our_cuStreamDestroy(CUstream stream)
 {
         pool_drop_stream(stream);
+        pool_import_drop_stream(stream);
         return capture_destroy_stream(DRIVER(cuStreamDestroy), stream);
 }
 
 CUresult our_cuStreamDestroy_v2(CUstream stream)
 {
         pool_drop_stream(stream);
+        pool_import_drop_stream(stream);
         return capture_destroy_stream(DRIVER(cuStreamDestroy_v2), stream);
 }

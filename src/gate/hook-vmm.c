@@ -23,6 +23,7 @@
 #include "gate/offer-name.h"
 #include "gate/offer.h"
 #include "gate/patience.h"
+#include "gate/pool-import.h"
 #include "gate/quota.h"
 #include "gate/settings.h"
 #include "gate/ticket.h"
@@ -259,7 +260,8 @@ CUresult our_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 
 static bool looks_ordinary(CUdeviceptr address, uint64_t size)
 {
-        return memory_overlaps(address, size) || hook_overlaps_opened(address, size);
+        return memory_overlaps(address, size) || hook_overlaps_opened(address, size) ||
+               pool_import_overlaps(address, size);
 }
 
 CUresult our_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *pointer)

@@ -35,6 +35,7 @@ struct memory_info {
         CUcontext context;
         uint64_t buffer_id;
         CUmemoryPool pool; /* or NULL */
+        int handle_types;  /* as what the pool can be exported */
 };
 
 /* memory_find() - find the allocation that has @address. False: none of ours has it. */

@@ -3,7 +3,7 @@
 #define GATE_POOL_INTERNAL_H
 
 /* What the files of the pools share: the table of pools (pool-table.c), marks of streams (pool-mark.c), and what
- * goes back to the driver (pool-return.c); allocations and frees are in pool.c. */
+ * goes back to the driver (pool-return.c), what is exported (pool-export.c); allocations and frees are in pool.c. */
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,6 +11,7 @@
 #include "gate/hash.h"
 #include "gate/pool.h"
 #include "gate/stock.h"
+#include "wire/gate.h"
 
 struct pool {
         struct hash_node node; /* first: by the driver's handle */
@@ -20,6 +21,9 @@ struct pool {
         uint64_t threshold;
         bool is_opportunistic, may_depend;
         bool is_destroyed; /* by the application, which still has memory of it */
+        int handle_types;  /* as what it can be exported */
+        bool is_named;     /* it was exported, as: */
+        uint8_t name[GATE_NAME_SIZE];
         struct stock stock;
 };
 
@@ -34,6 +38,11 @@ struct pools {
 };
 
 extern struct pools pools;
+
+static inline struct pool *pool_of(struct stock *stock)
+{
+        return (struct pool *)((char *)stock - offsetof(struct pool, stock));
+}
 
 /* pool_at() - the pool with that handle, or NULL; with the lock. */
 struct pool *pool_at(CUmemoryPool handle);
@@ -54,12 +63,18 @@ bool pool_choose(CUmemoryPool *handle, CUdevice *device);
 bool stream_is_named(const struct pool_stream *stream);
 bool stream_is_one(const struct pool_stream *stream);
 
+/* stream_is_captured() - is it, just now? */
+bool stream_is_captured(const struct pool_stream *stream);
+
 /* stream_key() - what tells streams apart: see capture.c. */
 struct stock_key stream_key(const struct pool_stream *stream);
 
 /* mark_make() - record an event in @stream; the caller ends it with mark_drop(). */
 CUresult mark_make(struct stock_mark **ret_mark, const struct pool_stream *stream);
 void mark_drop(struct stock_mark *mark);
+
+/* mark_wait_instead() - mark_make() has failed with @result: wait for the stream, if that is of use. */
+CUresult mark_wait_instead(CUresult result, const struct pool_stream *stream);
 
 /* mark_wait() - what @stream does from now on comes behind @mark; with idle_hold(). */
 CUresult mark_wait(const struct stock_mark *mark, const struct pool_stream *stream);

@@ -2,7 +2,9 @@
 #include <stdlib.h>
 
 #include "gate/caller.h"
+#include "gate/capture.h"
 #include "gate/entry.h"
+#include "gate/graph.h"
 #include "gate/pool-internal.h"
 
 #define EVENT_WITHOUT_TIMING 2
@@ -22,6 +24,14 @@ bool stream_is_one(const struct pool_stream *stream)
 
         return !stream_is_named(stream) ||
                DRIVER(cuStreamIsCapturing)(stream->handle, &status) == CUDA_SUCCESS;
+}
+
+bool stream_is_captured(const struct pool_stream *stream)
+{
+        CUgraph graph;
+
+        return capture_is_active() &&
+               graph_capture_find(stream->handle, stream->is_per_thread, &graph);
 }
 
 /* What tells streams apart: see capture.c. */
@@ -68,10 +78,12 @@ static CUresult mark_get(struct stock_mark **ret_mark, CUcontext context)
                                      .context = context,
                                      .n_users = 1 };
         result = DRIVER(cuEventCreate)(&mark->event, EVENT_WITHOUT_TIMING);
-        if (result == CUDA_SUCCESS)
+        if (result == CUDA_SUCCESS) {
                 *ret_mark = mark;
-        else
+                atomic_store(&pools.is_used, true); /* it must go with its context */
+        } else {
                 free(mark);
+        }
         return result;
 }
 
@@ -132,6 +144,15 @@ CUresult mark_make(struct stock_mark **ret_mark, const struct pool_stream *strea
             DRIVER(cuStreamGetCtx)(stream->handle, &own) != CUDA_SUCCESS || own == context)
                 return result;
         return mark_record_in(ret_mark, own, stream);
+}
+
+/* Of some streams no event can be had that we could use (those of green contexts, say). */
+CUresult mark_wait_instead(CUresult result, const struct pool_stream *stream)
+{
+        if ((result != CUDA_ERROR_INVALID_HANDLE && result != CUDA_ERROR_INVALID_CONTEXT) ||
+            !stream_is_named(stream) || !stream_is_one(stream) || capture_is_active())
+                return result;
+        return DRIVER(cuStreamSynchronize)(stream->handle);
 }
 
 /* With idle_hold(). */

@@ -7,6 +7,7 @@
 #include "gate/peer.h"
 #include "gate/pool-internal.h"
 #include "gate/settings.h"
+#include "gate/ticket.h"
 
 struct pools pools = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -50,13 +51,14 @@ static void read_attributes(struct pool *pool, CUmemoryPool handle)
 }
 
 /* One that another thread has added meanwhile is as good. */
-static void pool_add(CUmemoryPool handle, CUdevice device)
+static void pool_add(CUmemoryPool handle, CUdevice device, int handle_types)
 {
         struct pool *pool = calloc(1, sizeof(*pool));
 
         if (!pool)
                 return;
         pool->device = device;
+        pool->handle_types = handle_types;
         read_attributes(pool, handle);
         pthread_mutex_lock(&pools.lock);
         if (!pool_at(handle)) {
@@ -101,16 +103,27 @@ bool pool_choose(CUmemoryPool *handle, CUdevice *device)
                 return true;
         for (CUdevice i = 0; i < pool_count_devices(); i++)
                 if (is_default(*handle, i) && pool_is_possible(i)) {
-                        pool_add(*handle, i);
+                        pool_add(*handle, i, CU_MEM_HANDLE_TYPE_NONE);
                         *device = i;
                         return true;
                 }
         return false;
 }
 
+/* Who has a vGPU can give tickets. */
+static bool is_possible_as(int handle_types)
+{
+        struct gate_ticket ticket;
+
+        return handle_types == CU_MEM_HANDLE_TYPE_NONE ||
+               (handle_types == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
+                ticket_identify(&ticket));
+}
+
 static bool is_for_us(const CUmemPoolProps *props)
 {
-        return props->allocType == CU_MEM_ALLOCATION_TYPE_PINNED && props->handleTypes == 0 &&
+        return props->allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
+               is_possible_as(props->handleTypes) &&
                props->location.type == CU_MEM_LOCATION_TYPE_DEVICE && props->maxSize == 0 &&
                props->usage == 0 && pool_is_possible(props->location.id);
 }
@@ -118,7 +131,7 @@ static bool is_for_us(const CUmemPoolProps *props)
 void pool_created(CUmemoryPool handle, const CUmemPoolProps *props)
 {
         if (is_for_us(props))
-                pool_add(handle, props->location.id);
+                pool_add(handle, props->location.id, props->handleTypes);
 }
 
 void pool_ends(CUmemoryPool handle)

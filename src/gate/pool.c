@@ -6,7 +6,6 @@
 #include "gate/capture.h"
 #include "gate/child.h"
 #include "gate/entry.h"
-#include "gate/graph.h"
 #include "gate/idle-lock.h"
 #include "gate/mapping.h"
 #include "gate/pool-internal.h"
@@ -229,22 +228,13 @@ static void stop_free(struct stock_range *range)
         pthread_mutex_unlock(&pools.lock);
 }
 
-/* Of some streams no event can be had that we could use (those of green contexts, say). */
-static CUresult wait_instead(CUresult result, const struct pool_stream *stream)
-{
-        if ((result != CUDA_ERROR_INVALID_HANDLE && result != CUDA_ERROR_INVALID_CONTEXT) ||
-            !stream_is_named(stream) || !stream_is_one(stream) || capture_is_active())
-                return result;
-        return DRIVER(cuStreamSynchronize)(stream->handle);
-}
-
 static CUresult free_in_order(struct stock_range *range, const struct pool_stream *stream)
 {
         struct stock_mark *mark;
         CUresult result = mark_make(&mark, stream);
 
         if (result != CUDA_SUCCESS)
-                result = wait_instead(result, stream);
+                result = mark_wait_instead(result, stream);
         if (result != CUDA_SUCCESS) {
                 stop_free(range);
                 return result;
@@ -257,19 +247,11 @@ static CUresult free_in_order(struct stock_range *range, const struct pool_strea
         return CUDA_SUCCESS;
 }
 
-static bool is_captured(const struct pool_stream *stream)
-{
-        CUgraph graph;
-
-        return capture_is_active() &&
-               graph_capture_find(stream->handle, stream->is_per_thread, &graph);
-}
-
 bool pool_free(CUdeviceptr address, const struct pool_stream *stream, CUresult *ret_result)
 {
         struct stock_range *range;
 
-        if (!atomic_load(&pools.is_used) || (stream && is_captured(stream)))
+        if (!atomic_load(&pools.is_used) || (stream && stream_is_captured(stream)))
                 return false;
         range = start_free(address);
         if (!range)
@@ -285,11 +267,6 @@ bool pool_free(CUdeviceptr address, const struct pool_stream *stream, CUresult *
 }
 
 /* Questions. */
-
-static struct pool *pool_of(struct stock *stock)
-{
-        return (struct pool *)((char *)stock - offsetof(struct pool, stock));
-}
 
 static struct stock_range *find_around(CUdeviceptr address)
 {
@@ -323,6 +300,7 @@ bool pool_find(CUdeviceptr address, struct memory_info *ret_info)
                         .size = range->requested,
                         .buffer_id = chunk->mapping->buffer_id + offset / granule,
                         .pool = (CUmemoryPool)(uintptr_t)pool_of(chunk->stock)->node.key,
+                        .handle_types = pool_of(chunk->stock)->handle_types,
                 };
         }
         pthread_mutex_unlock(&pools.lock);

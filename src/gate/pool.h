@@ -6,8 +6,8 @@
  * Memory pools and what is allocated from them in the order of streams, out of mappings of ours.
  *
  * The application's pools are the driver's: we keep a stock (stock.h) for each that we can, and leave to
- * the driver what we cannot do: memory that is captured, and pools that can be exported or have a size. Of
- * our memory the driver's pools know nothing.
+ * the driver what we cannot do: memory that is captured, and pools that have a size or can be exported otherwise
+ * than as a descriptor. Of our memory the driver's pools know nothing.
  *
  * A free records an event in its stream. Memory above the release threshold goes back to the driver when
  * the program waits for the device, as the driver does it, and all that is free when memory runs out.
@@ -19,6 +19,7 @@
 
 #include "abi/cuda.h"
 #include "gate/memory.h"
+#include "wire/gate.h"
 
 /* As the application says it: @is_per_thread, a handle of 0 is the thread's own stream. */
 struct pool_stream {
@@ -58,6 +59,24 @@ bool pool_free(CUdeviceptr address, const struct pool_stream *stream, CUresult *
 
 /* pool_find() - find the allocation that has @address. False: none of ours has it. */
 bool pool_find(CUdeviceptr address, struct memory_info *ret_info);
+
+/*
+ * pool_export() - a ticket for the pool, as a descriptor for the caller. False: it is none of ours, or cannot be
+ * exported; ask the driver. pool_export_pointer() - false: there is no such allocation of ours.
+ */
+bool pool_export(CUmemoryPool pool, int *ret_fd, CUresult *ret_result);
+bool pool_export_pointer(CUdeviceptr address, struct gate_ticket *ret_ticket, CUresult *ret_result);
+
+/* pool_is_exportable() - is it one of which our memory can be exported? */
+bool pool_is_exportable(CUmemoryPool pool);
+
+/*
+ * What this process has exported itself. pool_has_exported() - a pool of this name. pool_find_exported() - where the
+ * piece called @name is that has an allocation @offset bytes behind its start.
+ */
+bool pool_has_exported(const uint8_t name[GATE_NAME_SIZE]);
+bool pool_find_exported(const uint8_t name[GATE_NAME_SIZE], uint64_t offset,
+                        CUdeviceptr *ret_piece);
 
 /* pool_give_back() - the program has waited: what is above the thresholds goes back to the driver. */
 void pool_give_back(void);

@@ -312,13 +312,14 @@ FAKE_TEST(test_a_dma_buf_is_held_until_its_memory_is_freed)
         check(cuMemFree_v2(third) == CUDA_SUCCESS);
 }
 
-FAKE_TEST(test_an_imported_pool_is_held_until_it_and_its_memory_are_gone)
+FAKE_TEST(test_an_imported_pool_of_the_driver_is_held_until_it_and_its_memory_are_gone)
 {
         struct instance_page *page = fake_guest_start(GIB);
         const struct instance_page_slot *slot = &page->slot[FAKE_SLOT];
         const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                        .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                       .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+                                       .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+                                       .maxSize = 64 * MIB };
         CUdeviceptr pointer, imported_pointer;
         CUmemPoolPtrExportData data;
         CUmemoryPool pool, imported;
@@ -525,7 +526,8 @@ int main(void)
                         test_who_waits_at_the_gate_with_a_lock_that_a_call_needs_is_let_through),
                 cmocka_unit_test(test_managed_and_imported_memory_are_reported),
                 cmocka_unit_test(test_a_dma_buf_is_held_until_its_memory_is_freed),
-                cmocka_unit_test(test_an_imported_pool_is_held_until_it_and_its_memory_are_gone),
+                cmocka_unit_test(
+                        test_an_imported_pool_of_the_driver_is_held_until_it_and_its_memory_are_gone),
                 cmocka_unit_test(test_what_a_context_takes_with_it_is_held_no_more),
                 cmocka_unit_test(test_a_context_that_was_detached_is_waited_for_no_more),
                 cmocka_unit_test(test_closing_waits_for_a_capture_and_does_not_ruin_it),

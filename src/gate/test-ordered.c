@@ -357,14 +357,24 @@ FAKE_TEST(test_a_pool_ends_with_its_last_allocation)
         check(movable() == 0);
 }
 
-FAKE_TEST(test_what_can_be_exported_is_left_to_the_driver)
+FAKE_TEST(test_what_can_be_exported_is_ours_unless_it_has_a_size)
 {
+        CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                 .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
         CUdeviceptr pointer;
+        CUmemoryPool pool;
 
         page = fake_guest_start(GIB);
-        check(cuMemAllocFromPoolAsync(&pointer, 3 * MIB,
-                                      new_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-                                      NULL) == CUDA_SUCCESS);
+        check(cuMemAllocFromPoolAsync(&pointer, 3 * MIB, new_pool(props.handleTypes), NULL) ==
+              CUDA_SUCCESS);
+        check(movable() == 4 * MIB && fixed() == 0);
+        release(pointer, NULL);
+        check(cuCtxSynchronize() == CUDA_SUCCESS);
+        check(movable() == 0);
+        props.maxSize = 64 * MIB;
+        check(cuMemPoolCreate(&pool, &props) == CUDA_SUCCESS);
+        check(cuMemAllocFromPoolAsync(&pointer, 3 * MIB, pool, NULL) == CUDA_SUCCESS);
         check(movable() == 0 && fixed() == 3 * MIB);
         release(pointer, NULL);
         check(fixed() == 0);
@@ -600,7 +610,7 @@ int main(void)
                 cmocka_unit_test(test_frees_do_not_wait_and_may_be_of_any_kind),
                 cmocka_unit_test(test_a_pointer_says_which_pool_it_is_of),
                 cmocka_unit_test(test_a_pool_ends_with_its_last_allocation),
-                cmocka_unit_test(test_what_can_be_exported_is_left_to_the_driver),
+                cmocka_unit_test(test_what_can_be_exported_is_ours_unless_it_has_a_size),
                 cmocka_unit_test(test_a_variable_leaves_all_pools_to_the_driver),
                 cmocka_unit_test(test_memory_may_be_freed_while_another_stream_is_captured),
                 cmocka_unit_test(test_memory_may_be_freed_in_a_stream_of_another_context),

@@ -8,7 +8,7 @@
  * A ticket names memory and is not the memory. So the memory can be let go and made anew while
  * tickets for it are anywhere: in another process, in a socket, in a file. For descriptors it is
  * the contents of a sealed memfd, which passes through SCM_RIGHTS and fork() as a real one does; for
- * legacy IPC it is the 64 bytes of the handle.
+ * legacy IPC it is the 64 bytes of the handle. Those of memory pools are in pool-ticket.h.
  */
 
 #include <stdbool.h>

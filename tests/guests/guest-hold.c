@@ -9,10 +9,10 @@
  *     managed     as many of managed memory
  *     array       as many of an array
  *     mipmapped   about a third more of one with levels
- *     imported    a pool that it exports to itself
+ *     imported    a pool that it exports to itself: one with a maximum size, for other pools are the gate's
  *     registered  a dma-buf of a piece of memory, closed at once: a network card would keep it
  *     mapped      the same, of memory that it has made and mapped itself
- *     exported    a pool that it exports, with a piece of its memory
+ *     exported    such a pool that it exports, with a piece of its memory
  *     given       a handle of legacy IPC for a piece of memory
  *     named       a descriptor for a piece of memory that it has made itself, closed at once
  *     graph       an executable graph, after device: it is launched, and its result is right
@@ -57,7 +57,8 @@ static int export_pool(void)
 {
         const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                        .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                       .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+                                       .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+                                       .maxSize = 64 * MIB };
         int fd;
 
         must(DRIVER(cuMemPoolCreate)(&held.pool, &props));
