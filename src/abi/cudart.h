@@ -206,6 +206,13 @@ CUDART_API cudaError_t cudaMemPoolGetAttribute(CUmemoryPool pool, int attribute,
 CUDART_API cudaError_t cudaMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access,
                                             size_t n);
 CUDART_API cudaError_t cudaMemPoolGetAccess(int *flags, CUmemoryPool pool, CUmemLocation *location);
+CUDART_API cudaError_t cudaMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, int type,
+                                                          unsigned int flags);
+CUDART_API cudaError_t cudaMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle,
+                                                            int type, unsigned int flags);
+CUDART_API cudaError_t cudaMemPoolExportPointer(CUmemPoolPtrExportData *data, void *pointer);
+CUDART_API cudaError_t cudaMemPoolImportPointer(void **pointer, CUmemoryPool pool,
+                                                CUmemPoolPtrExportData *data);
 
 CUDART_API cudaError_t cudaStreamCreate(CUstream *stream);
 CUDART_API cudaError_t cudaStreamCreateWithFlags(CUstream *stream, unsigned int flags);

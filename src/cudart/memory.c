@@ -349,3 +349,32 @@ cudaError_t runtime_cudaMemPoolGetAccess(int *flags, CUmemoryPool pool, CUmemLoc
 {
         return (cudaError_t)driver.cuMemPoolGetAccess(flags, pool, location);
 }
+
+cudaError_t runtime_cudaMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, int type,
+                                                       unsigned int flags)
+{
+        return (cudaError_t)driver.cuMemPoolExportToShareableHandle(handle, pool, type, flags);
+}
+
+cudaError_t runtime_cudaMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, int type,
+                                                         unsigned int flags)
+{
+        return (cudaError_t)driver.cuMemPoolImportFromShareableHandle(pool, handle, type, flags);
+}
+
+cudaError_t runtime_cudaMemPoolExportPointer(CUmemPoolPtrExportData *data, void *pointer)
+{
+        return (cudaError_t)driver.cuMemPoolExportPointer(data, address(pointer));
+}
+
+cudaError_t runtime_cudaMemPoolImportPointer(void **pointer, CUmemoryPool pool,
+                                             CUmemPoolPtrExportData *data)
+{
+        CUdeviceptr imported = 0;
+        CUresult result;
+
+        if (!pointer)
+                return cudaErrorInvalidValue;
+        result = driver.cuMemPoolImportPointer(&imported, pool, data);
+        return give(pointer, imported, result);
+}

@@ -88,6 +88,10 @@
         X(cuMemPoolGetAttribute)                       \
         X(cuMemPoolSetAccess)                          \
         X(cuMemPoolGetAccess)                          \
+        X(cuMemPoolExportToShareableHandle)            \
+        X(cuMemPoolImportFromShareableHandle)          \
+        X(cuMemPoolExportPointer)                      \
+        X(cuMemPoolImportPointer)                      \
         X(cuStreamCreateWithPriority)                  \
         X(cuStreamDestroy_v2)                          \
         X(cuStreamSynchronize)                         \

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "abi/cudart.h"
 #include "base/size.h"
@@ -238,6 +239,40 @@ static void check_per_thread(void)
         must(RUNTIME(cudaFree)(pointer));
 }
 
+/* To itself: that another process gets it as well is guest-share's part. */
+static void check_exported_pool(void)
+{
+        CUmemPoolProps properties;
+        CUmemPoolPtrExportData data;
+        CUmemoryPool pool, imported;
+        uint32_t word = 0;
+        void *made, *taken;
+        int fd = -1;
+
+        memset(&properties, 0, sizeof(properties));
+        properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+        properties.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        must(RUNTIME(cudaMemPoolCreate)(&pool, &properties));
+        must(RUNTIME(cudaMallocFromPoolAsync)(&made, 4096, pool, NULL));
+        must(RUNTIME(cudaMemsetAsync)(made, 5, 4096, NULL));
+        must(RUNTIME(cudaDeviceSynchronize)());
+        must(RUNTIME(cudaMemPoolExportToShareableHandle)(
+                &fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+        must(RUNTIME(cudaMemPoolExportPointer)(&data, made));
+        must(RUNTIME(cudaMemPoolImportFromShareableHandle)(
+                &imported, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+        must(RUNTIME(cudaMemPoolImportPointer)(&taken, imported, &data));
+        must(RUNTIME(cudaMemcpy)(&word, taken, 4, cudaMemcpyDeviceToHost));
+        must_equal(word, 0x05050505);
+        must(RUNTIME(cudaFreeAsync)(taken, NULL));
+        must(RUNTIME(cudaFreeAsync)(made, NULL));
+        must(RUNTIME(cudaDeviceSynchronize)());
+        must(RUNTIME(cudaMemPoolDestroy)(imported));
+        must(RUNTIME(cudaMemPoolDestroy)(pool));
+        (void)close(fd);
+}
+
 static void count_one(void *data)
 {
         ++*(int *)data;
@@ -354,6 +389,7 @@ static int check_all(const char *n)
         check_peers();
         check_per_thread();
         check_streams();
+        check_exported_pool();
         check_graphs();
         check_what_is_not_there();
         check_reset();
