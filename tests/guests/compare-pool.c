@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* guest-compare: stream-ordered memory, pools, and memory of graphs. */
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "base/packet.h"
 #include "tests/guests/compare.h"
 
 #define SIZE ((size_t)3 << 20)
@@ -159,7 +163,12 @@ static void shared(void)
         must(CALL(cuMemAllocFromPoolAsync, "to be shared", &pointer, SIZE, pool, NULL));
         must(DRIVER(cuStreamSynchronize)(NULL));
         CALL(cuMemPoolExportToShareableHandle, "of it", &fd, pool, 1, 0);
+        CALL(cuMemPoolExportToShareableHandle, "flags", &fd, pool, 1, 1);
+        CALL(cuMemPoolExportToShareableHandle, "as nothing", &fd, pool, 0, 0);
+        CALL(cuMemPoolExportToShareableHandle, "to nowhere", NULL, pool, 1, 0);
+        CALL(cuMemPoolExportPointer, "not its start", &data, pointer + 512);
         CALL(cuMemPoolExportPointer, "of it", &data, pointer);
+        CALL(cuMemPoolImportPointer, "no pool of another", &opened, pool, &data);
         if (CALL(cuMemPoolImportFromShareableHandle, "own", &imported, (void *)(intptr_t)fd, 1,
                  0) == CUDA_SUCCESS) {
                 if (CALL(cuMemPoolImportPointer, "own", &opened, imported, &data) == CUDA_SUCCESS)
@@ -172,7 +181,114 @@ static void shared(void)
         must(DRIVER(cuStreamSynchronize)(NULL));
         CALL(cuMemPoolDestroy, "shared", pool);
         must(DRIVER(cuDeviceGetDefaultMemPool)(&pool, 0));
+        CALL(cuMemPoolExportToShareableHandle, "the default one", &fd, pool, 1, 0);
         CALL(cuMemPoolDestroy, "the default one", pool);
+}
+
+static void use_imported_pool(CUmemoryPool pool)
+{
+        const CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+                                         CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+        CUmemPoolPtrExportData nothing;
+        CUdeviceptr pointer = 0;
+        int fd = -1;
+
+        memset(&nothing, 0, sizeof(nothing));
+        CALL(cuMemAllocFromPoolAsync, "imported", &pointer, SIZE, pool, NULL);
+        CALL(cuMemAllocFromPoolAsync_ptsz, "imported", &pointer, SIZE, pool, NULL);
+        CALL(cuDeviceSetMemPool, "imported", 0, pool);
+        CALL(cuMemPoolExportToShareableHandle, "imported", &fd, pool, 1, 0);
+        CALL(cuMemPoolSetAccess, "imported", pool, &access, 1);
+        CALL(cuMemPoolTrimTo, "imported", pool, 0);
+        CALL(cuMemPoolImportPointer, "of nothing", &pointer, pool, &nothing);
+}
+
+static void use_imported_pointer(CUdeviceptr pointer, CUmemoryPool pool)
+{
+        CUmemPoolPtrExportData data;
+        CUdeviceptr start = 0;
+        unsigned int word = 0;
+        uint64_t used = 0;
+        size_t size = 0;
+
+        CALL(cuMemcpyDtoH_v2, "imported", &word, pointer + SIZE - 4, sizeof(word));
+        SAY("it is what the other has written: %x", word);
+        CALL(cuMemGetAddressRange_v2, "imported", &start, &size, pointer + 4);
+        SAY("it starts there: %d, and has %zu bytes", start == pointer, size);
+        say_pointer("imported", pointer + 4, pool);
+        CALL(cuMemPoolGetAttribute, "imported", pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
+        SAY("imported, used: %lu", (unsigned long)used);
+        CALL(cuMemPoolExportPointer, "imported", &data, pointer);
+        CALL(cuMemUnmap, "imported", pointer, (size_t)4 << 20);
+        CALL(cuMemFreeAsync, "not its start", pointer + 512, NULL);
+        CALL(cuMemsetD8Async, "imported", pointer, 7, 1, NULL);
+        CALL(cuMemFreeAsync, "imported", pointer, NULL);
+        CALL(cuStreamSynchronize, "after that", NULL);
+        CALL(cuMemFreeAsync, "again", pointer, NULL);
+        CALL(cuMemFree_v2, "again", pointer);
+        CALL(cuMemPoolDestroy, "imported", pool);
+        CALL(cuMemPoolDestroy, "again", pool);
+}
+
+/* In a process of its own. */
+static void use(int from)
+{
+        char message[PACKET_SIZE_MAX];
+        int fds[PACKET_FDS_MAX] = { -1 };
+        CUmemPoolPtrExportData data;
+        CUmemoryPool pool = NULL;
+        CUdeviceptr pointer = 0;
+        size_t size, n_fds;
+
+        compare_start();
+        if (packet_receive(from, message, &size, fds, &n_fds) < 0 || size != sizeof(data))
+                _exit(1);
+        memcpy(&data, message, sizeof(data));
+        must(CALL(cuMemPoolImportFromShareableHandle, "of another", &pool, (void *)(intptr_t)fds[0],
+                  1, 0));
+        use_imported_pool(pool);
+        must(CALL(cuMemPoolImportPointer, "of another", &pointer, pool, &data));
+        use_imported_pointer(pointer, pool);
+        (void)fflush(stdout);
+        _exit(0);
+}
+
+static void make_for_another(int to)
+{
+        CUmemPoolPtrExportData data;
+        CUmemPoolProps props;
+        CUdeviceptr pointer;
+        CUmemoryPool pool;
+        int fd = -1;
+
+        compare_start();
+        memset(&props, 0, sizeof(props));
+        props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+        props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        must(DRIVER(cuMemPoolCreate)(&pool, &props));
+        must(DRIVER(cuMemAllocFromPoolAsync)(&pointer, SIZE, pool, NULL));
+        must(DRIVER(cuMemsetD32Async)(pointer, 0x5a5a, SIZE / 4, NULL));
+        must(DRIVER(cuStreamSynchronize)(NULL));
+        must(DRIVER(cuMemPoolExportToShareableHandle)(&fd, pool, 1, 0));
+        must(DRIVER(cuMemPoolExportPointer)(&data, pointer));
+        (void)packet_send(to, &data, sizeof(data), &fd, 1);
+}
+
+static void of_another(void)
+{
+        int ends[2], status = -1;
+        pid_t user;
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+                return;
+        (void)fflush(stdout);
+        user = fork();
+        if (user == 0)
+                use(ends[1]);
+        make_for_another(ends[0]);
+        (void)waitpid(user, &status, 0);
+        SAY("the other one has ended as it should: %d", status == 0);
 }
 
 static CUgraphNodeParams allocation_of(size_t size)
@@ -253,6 +369,7 @@ const struct compare_case compare_pool[] = {
         { "ordered", ordered },
         { "own", own },
         { "shared", shared },
+        { "of-another", of_another },
         { "graphs", graphs },
         { "captured", captured },
         { NULL, NULL },

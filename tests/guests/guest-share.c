@@ -5,7 +5,8 @@
  *     guest-share make WAY PATH [SIZE [PIECES [DEVICE]]]   makes it, and gives it to all who connect
  *     guest-share use WAY PATH [SIZE [PIECES [DEVICE]]]    connects, and takes it
  *
- * WAY is "descriptor" (cuMemCreate(), SCM_RIGHTS) or "ipc" (cuMemAlloc(), legacy IPC); PATH a socket.
+ * WAY is "descriptor" (cuMemCreate(), SCM_RIGHTS), "ipc" (cuMemAlloc(), legacy IPC) or "pool" (a memory pool that
+ * is exported, SCM_RIGHTS, and pointers into it); PATH a socket.
  * "ready" is printed when the memory is there. Then it does what it is told, by words on its standard
  * input, and prints each when that is done:
  *
@@ -18,7 +19,10 @@
  *     expose      tries to give the first piece to each other device that it sees, and prints for each what became
  *                 of that and what access the device has: "code CODE access FLAGS"
  *     drop        gives everything back
- *     churn       a thread imports the first piece (a descriptor), maps and drops it, again and again
+ *     last=N      "fill", and gives everything back, without waiting for the device in between; of a pool
+ *     alone       tries to allocate from the imported pool, and prints "code CODE"
+ *     churn       a thread imports the first piece (a descriptor), maps and drops it, again and again; or (of a pool)
+ *                 imports it, writes 77 and frees it behind that
  *     calm        ends it
  *     try=N       imports the first piece (a descriptor) N times, gives it back, and prints "code CODE", the last
  *     more        makes one more piece and exports it; or connects anew and takes the first that it has not
@@ -40,7 +44,7 @@
 #define PIECES_MAX 4096
 
 static struct {
-        bool is_maker, is_ipc;
+        bool is_maker, is_ipc, is_pool;
         uint64_t size;
         size_t n;
         CUdevice device;
@@ -48,6 +52,9 @@ static struct {
         CUdeviceptr at[PIECES_MAX], second;
         CUmemGenericAllocationHandle handle[PIECES_MAX];
         CUipcMemHandle ipc[PIECES_MAX];
+        CUmemPoolPtrExportData exported[PIECES_MAX];
+        CUmemoryPool pool;
+        int pool_fd;
         int ticket[PIECES_MAX];
         int listener;
         CUcontext context;
@@ -80,7 +87,9 @@ static void map(CUdeviceptr *ret_at, CUmemGenericAllocationHandle handle)
 
 static void name_piece(size_t i)
 {
-        if (share.is_ipc)
+        if (share.is_pool)
+                must(DRIVER(cuMemPoolExportPointer)(&share.exported[i], share.at[i]));
+        else if (share.is_ipc)
                 must(DRIVER(cuIpcGetMemHandle)(&share.ipc[i], share.at[i]));
         else
                 must(DRIVER(cuMemExportToShareableHandle)(&share.ticket[i], share.handle[i],
@@ -88,10 +97,28 @@ static void name_piece(size_t i)
                                                           0));
 }
 
+static void make_pool(void)
+{
+        CUmemPoolProps props;
+
+        memset(&props, 0, sizeof(props));
+        props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+        props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        props.location.id = share.device;
+        must(DRIVER(cuMemPoolCreate)(&share.pool, &props));
+        must(DRIVER(cuMemPoolExportToShareableHandle)(&share.pool_fd, share.pool,
+                                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+}
+
 static void make_piece(size_t i)
 {
         CUmemAllocationProp prop;
 
+        if (share.is_pool) {
+                must(DRIVER(cuMemAllocFromPoolAsync)(&share.at[i], share.size, share.pool, NULL));
+                return;
+        }
         if (share.is_ipc) {
                 must(DRIVER(cuMemAlloc_v2)(&share.at[i], share.size));
                 return;
@@ -105,14 +132,22 @@ static void make_piece(size_t i)
         map(&share.at[i], share.handle[i]);
 }
 
+static int give_piece(int to, size_t i)
+{
+        if (share.is_pool)
+                return packet_send(to, &share.exported[i], sizeof(share.exported[i]),
+                                   &share.pool_fd, 1);
+        return packet_send(to, &share.ipc[i], sizeof(share.ipc[i]), &share.ticket[i],
+                           !share.is_ipc);
+}
+
 static void *give(void *unused)
 {
         for (;;) {
                 int to = accept(share.listener, NULL, NULL);
 
                 for (size_t i = 0; i < share.n && to >= 0; i++)
-                        if (packet_send(to, &share.ipc[i], sizeof(share.ipc[i]), &share.ticket[i],
-                                        !share.is_ipc) < 0)
+                        if (give_piece(to, i) < 0)
                                 break;
                 if (to >= 0)
                         (void)close(to);
@@ -125,6 +160,8 @@ static void make_all(void)
         const struct sockaddr_un *address = &share.address;
         pthread_t thread;
 
+        if (share.is_pool)
+                make_pool();
         for (size_t i = 0; i < share.n; i++) {
                 make_piece(i);
                 if (!share.is_late)
@@ -154,9 +191,28 @@ static int receive_piece(CUipcMemHandle *ret_ipc, int from)
         return n_fds > 0 ? fds[0] : -1;
 }
 
+static void take_pointer(size_t i, const CUipcMemHandle *data, int pool_fd)
+{
+        const CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, share.device },
+                                         CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+
+        memcpy(&share.exported[i], data, sizeof(share.exported[i]));
+        if (!share.pool)
+                must(DRIVER(cuMemPoolImportFromShareableHandle)(
+                        &share.pool, (void *)(intptr_t)pool_fd,
+                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+        (void)close(pool_fd);
+        must(DRIVER(cuMemPoolSetAccess)(share.pool, &access, 1)); /* it may be on another device */
+        must(DRIVER(cuMemPoolImportPointer)(&share.at[i], share.pool, &share.exported[i]));
+}
+
 static void take_piece(size_t i, int from)
 {
         share.ticket[i] = receive_piece(&share.ipc[i], from);
+        if (share.is_pool) {
+                take_pointer(i, &share.ipc[i], share.ticket[i]);
+                return;
+        }
         if (share.is_ipc) {
                 must(DRIVER(cuIpcOpenMemHandle_v2)(&share.at[i], share.ipc[i],
                                                    CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
@@ -236,10 +292,12 @@ static void unmap(CUdeviceptr at, CUmemGenericAllocationHandle handle)
         must(DRIVER(cuMemRelease)(handle));
 }
 
-static void drop(void)
+static void free_all(void)
 {
         for (size_t i = 0; i < share.n; i++) {
-                if (share.is_ipc && share.is_maker) {
+                if (share.is_pool) {
+                        must(DRIVER(cuMemFreeAsync)(share.at[i], NULL));
+                } else if (share.is_ipc && share.is_maker) {
                         must(DRIVER(cuMemFree_v2)(share.at[i]));
                 } else if (share.is_ipc) {
                         must(DRIVER(cuIpcCloseMemHandle)(share.at[i]));
@@ -250,9 +308,52 @@ static void drop(void)
         share.n = 0;
 }
 
+/* Memory of a pool goes when the program waits. */
+static void drop(void)
+{
+        free_all();
+        must(DRIVER(cuStreamSynchronize)(NULL));
+}
+
+/* What is freed is freed behind what was written; the program never waits for that. */
+static void write_and_drop(unsigned int value)
+{
+        for (size_t i = 0; i < share.n; i++)
+                must(DRIVER(cuMemsetD32Async)(share.at[i], value + (unsigned int)i, share.size / 4,
+                                              NULL));
+        free_all();
+}
+
+static void allocate_alone(void)
+{
+        CUdeviceptr pointer;
+
+        printf("code %d\n",
+               DRIVER(cuMemAllocFromPoolAsync)(&pointer, share.size, share.pool, NULL));
+}
+
+static void churn_pointer(void)
+{
+        CUstream stream;
+
+        must(DRIVER(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING));
+        for (unsigned int i = 0; !atomic_load(&share.is_calm); i++) {
+                CUdeviceptr at;
+
+                must(DRIVER(cuMemPoolImportPointer)(&at, share.pool, &share.exported[0]));
+                must(DRIVER(cuMemsetD32Async)(at, 77, share.size / 4, stream));
+                must(DRIVER(cuMemFreeAsync)(at, stream));
+                if (i % 16 == 0) /* the simulated stream takes any amount of work */
+                        must(DRIVER(cuStreamSynchronize)(stream));
+        }
+        must(DRIVER(cuStreamSynchronize)(stream));
+}
+
 static void *churn(void *unused)
 {
         must(DRIVER(cuCtxSetCurrent)(share.context));
+        if (share.is_pool)
+                churn_pointer();
         while (!atomic_load(&share.is_calm)) {
                 CUmemGenericAllocationHandle handle;
                 CUdeviceptr at;
@@ -352,6 +453,10 @@ static void do_word(const char *word)
                 fill((unsigned int)atoi(word + 5));
         else if (strncmp(word, "check=", 6) == 0)
                 check((unsigned int)atoi(word + 6));
+        else if (strncmp(word, "last=", 5) == 0)
+                write_and_drop((unsigned int)atoi(word + 5));
+        else if (strcmp(word, "alone") == 0)
+                allocate_alone();
         else if (strncmp(word, "try=", 4) == 0)
                 try_import(atoi(word + 4));
         else if (strcmp(word, "retain") == 0)
@@ -388,6 +493,7 @@ static int understand(int argc, char **argv)
                 return -1;
         share.is_maker = strcmp(argv[1], "make") == 0;
         share.is_ipc = strcmp(argv[2], "ipc") == 0;
+        share.is_pool = strcmp(argv[2], "pool") == 0;
         share.is_late = getenv("GUEST_SHARE_LATE") != NULL;
         address->sun_family = AF_UNIX;
         strcpy(address->sun_path, argv[3]);
@@ -405,8 +511,9 @@ int main(int argc, char **argv)
         char word[32];
 
         if (understand(argc, argv) < 0) {
-                fprintf(stderr, "usage: guest-share make|use descriptor|ipc PATH [SIZE [PIECES "
-                                "[DEVICE]]]\n");
+                fprintf(stderr,
+                        "usage: guest-share make|use descriptor|ipc|pool PATH [SIZE [PIECES "
+                        "[DEVICE]]]\n");
                 return 2;
         }
         must(DRIVER(cuInit)(0));

@@ -19,7 +19,7 @@ class Sharing(test_sharing.Pairs, case.Case):
         pairs = []
         for i in range(n):
             self.ORDINALS = (i, (i + 1) % n)
-            pairs.append(self.pair(test_sharing.WAYS[i % 2], name, name, ("4M", 2)))
+            pairs.append(self.pair(test_sharing.WAYS[i % 3], name, name, ("4M", 2)))
             self.check_both_ways(*pairs[-1], i)
         return pairs
 

@@ -13,7 +13,7 @@ from scene import UNDOABLE
 from wait import until
 from wire import Refused
 
-WAYS = ("descriptor", "ipc")
+WAYS = ("descriptor", "ipc", "pool")
 MIB = 1 << 20
 
 
@@ -77,7 +77,7 @@ class Sharing(Pairs, case.Case):
 
     def test_what_one_writes_the_other_reads(self):
         self.host.create("job")
-        for way, size in (("descriptor", "4M"), ("ipc", "4M"), ("ipc", "4K")):
+        for way, size in (("descriptor", "4M"), ("ipc", "4M"), ("ipc", "4K"), ("pool", "4M"), ("pool", "4K")):
             with self.subTest(way=way, size=size):
                 maker, user = self.pair(way, arguments=(size, 3))
                 self.check_both_ways(maker, user, 7)
@@ -108,14 +108,60 @@ class Sharing(Pairs, case.Case):
     def test_what_is_opened_by_ipc_is_ordinary_memory(self):
         """As natively. A handle of it was the driver's own once: nobody let go of it, and the process was lost."""
         self.host.create("job")
-        maker, user = self.pair("ipc")
-        for guest in (maker, user):
-            guest.hold("seize")
-            self.assertEqual([line for line in guest.lines if line.startswith("code")], ["code 1"] * 4)
-        self.check_both_ways(maker, user, 3)
-        self.suspend_and_resume()
-        user.hold("check=1003")
+        for way in ("ipc", "pool"):
+            with self.subTest(way=way):
+                maker, user = self.pair(way)
+                for guest in (maker, user):
+                    guest.hold("seize")
+                    self.assertEqual([line for line in guest.lines if line.startswith("code")], ["code 1"] * 4)
+                self.check_both_ways(maker, user, 3)
+                self.suspend_and_resume()
+                user.hold("check=1003")
+                self.end(user, maker)
+
+    def test_memory_of_a_pool_is_freed_in_the_order_of_its_stream(self):
+        """What was written before arrives, and afterwards nothing of it is left with who has imported it."""
+        self.host.create("job")
+        for options in ((), ("--keep-context",)):
+            with self.subTest(options=options):
+                maker, user = self.pair("pool", arguments=("4M", 3))
+                user.hold("last=50")
+                self.suspend_and_resume(*options)
+                maker.hold("check=50")
+                maker.hold("more")
+                user.hold("more")  # the first again, which is imported anew
+                user.hold("fill=60")
+                maker.hold("last=70")
+                self.end(user, maker)
+        maker, user = self.pair("pool")
+        user.hold("last=8")
+        self.suspend_and_resume()  # or the next call of the user that waits
+        self.host.vgpu("migrate", "job", "--device", "1")  # they share nothing any more
+        maker.hold("check=8")
         self.end(user, maker)
+
+    def test_an_imported_pool_gives_no_memory(self):
+        self.host.create("job")
+        maker, user = self.pair("pool")
+        for guest, code in ((user, 1), (maker, 0)):
+            guest.hold("alone")
+            self.assertEqual([line for line in guest.lines if line.startswith("code")], [f"code {code}"])
+        self.end(user, maker)
+
+    def test_who_has_imported_from_a_pool_is_killed(self):
+        self.host.create("job")
+        maker, user = self.pair("pool", arguments=("4M", 3))
+        other = self.host.run("job", "guest-share", "use", "pool", maker.path, "4M", "3").wait_ready()
+        self.check_both_ways(maker, user, 3)
+        user.kill()
+        for _ in range(2):
+            self.suspend_and_resume()
+            other.hold("check=1003")
+        self.check_both_ways(maker, other, 4)
+        other.hold("drop")
+        maker.hold("drop")
+        self.host.vgpu("migrate", "job", "--device", "1")
+        self.end(other, maker)
 
     def test_several_users_and_a_second_place(self):
         self.host.create("job")
@@ -140,7 +186,7 @@ class Sharing(Pairs, case.Case):
 
     def test_thousands_of_pieces(self):
         self.host.create("job", "400M")
-        for way, size, n in (("descriptor", "2M", 40), ("ipc", "4K", 2500)):
+        for way, size, n in (("descriptor", "2M", 40), ("ipc", "4K", 2500), ("pool", "4K", 2500), ("pool", "2M", 40)):
             with self.subTest(way=way):
                 maker, user = self.pair(way, arguments=(size, n))
                 maker.hold("fill=100")
@@ -238,6 +284,22 @@ class Sharing(Pairs, case.Case):
         second.hold("check=1003")
         self.end(first, second, maker)
 
+    def test_imports_from_a_pool_under_way_do_not_hold_a_suspend_up(self):
+        """Also where nothing else of it is there, so that the last free and the next import meet."""
+        self.host.create("job")
+        maker, first = self.pair("pool", arguments=("64K", 1))
+        second = self.host.run("job", "guest-share", "use", "pool", maker.path, "64K").wait_ready()
+        first.hold("drop")
+        for guest in (first, second):
+            guest.hold("churn")
+        for turn in range(50):
+            self.suspend_and_resume(*(() if turn % 10 == 0 else ("--keep-context",)))
+        for guest in (first, second):
+            guest.hold("calm")
+        for guest in (maker, second):
+            guest.hold("check=77")
+        self.end(first, second, maker)
+
     def test_the_memory_lives_as_long_as_one_uses_it(self):
         self.host.create("job")
         for way in WAYS:
@@ -267,6 +329,20 @@ class Sharing(Pairs, case.Case):
         train.wait_steps()
         user.write("check=0")
         self.assertNotEqual(user.join(), 0, "its memory is gone")
+        train.finish()
+
+    def test_memory_of_a_pool_that_is_gone_for_ever_is_freed_like_any_other(self):
+        self.host.create("job")
+        maker, user = self.pair("pool")
+        self.check_both_ways(maker, user, 3)
+        train = self.host.train("job", "--size", "4M")
+        self.host.vgpu("suspend", "job")
+        maker.kill()
+        self.host.vgpu("resume", "job")
+        train.wait_steps()
+        user.hold("drop")
+        self.suspend_and_resume()
+        self.end(user)
         train.finish()
 
     def test_in_two_vgpus_they_do_not_go_alone(self):
@@ -711,7 +787,8 @@ class Faults(Pairs, unittest.TestCase):
 
     def test_an_import_that_the_makers_gate_refuses_has_failed(self):
         """It was taken for success once, and the program got a handle of nothing."""
-        calls = {"descriptor": "cuMemImportFromShareableHandle", "ipc": "cuIpcOpenMemHandle"}
+        calls = {"descriptor": "cuMemImportFromShareableHandle", "ipc": "cuIpcOpenMemHandle",
+                 "pool": "cuMemPoolImportPointer"}
         with self.pairs() as pairs:
             for way, (maker, _) in zip(WAYS, pairs):
                 self.host.arm("gate-offer", "fail")

@@ -142,6 +142,18 @@ class Tickets(case.Case):
         maker.hold("check=1")
         self.assertEqual(maker.end_input(), 0)
 
+    @unittest.skipIf(os.getuid() != 0, "needs root to be somebody else")
+    def test_a_pool_of_another_owner_is_worth_nothing(self):
+        os.chmod(self.host.directory, 0o777)
+        self.host.vgpu("create", "theirs", "--fb", "64M", user="nobody")
+        path = f"{self.host.directory}/pool"
+        maker = self.host.run("theirs", "guest-share", "make", "pool", path, "2M", user="nobody").wait_ready()
+        user = self.host.run("job", "guest-share", "use", "pool", path, "2M")
+        self.assertEqual(user.join(), 1, user.context())
+        self.assertRegex("".join(user.errors), "cuMemPoolImportPointer.*: CUDA_ERROR_NOT_PERMITTED ")
+        self.assertIn("another owner's", self.host.log())
+        self.assertEqual(maker.end_input(), 0)
+
     def test_a_ticket_ends_with_its_memory(self):
         maker, ticket = self.maker()
         self.check(lambda asker: self.assertEqual([asker.ask(ticket) for _ in range(3)], [0, 0, 0]))
