@@ -125,6 +125,7 @@ static void close_next(struct closer *closer)
         if (find_work() && !all.is_one_idle)
                 start_thread(); /* this one may wait for ever */
         pthread_mutex_unlock(&all.lock);
+        (void)fault_point("foreign.close");
         close_one(fd);
         pthread_mutex_lock(&all.lock);
         closer->n_threads--;

@@ -3,8 +3,10 @@
 """Processes that share device memory are suspended and resumed together."""
 import contextlib
 import os
+import pathlib
 import resource
 import signal
+import time
 import unittest
 
 import case
@@ -193,6 +195,29 @@ class Sharing(Pairs, case.Case):
                 self.suspend_and_resume()
                 user.hold("check=100")
                 self.end(user, maker)
+
+    def test_a_slow_machine_hangs_up_on_nobody(self):
+        """Descriptors that passed through vgpud wait to be closed: their processes wait, and do not lose it."""
+        host = self.host
+        count = host.log().count("process is back")
+        host.create("job", "400M")
+        path = self.new_path()
+        maker = host.run("job", "guest-share", "make", "ipc", path, "4K", 2500).wait_ready()
+        paused = pathlib.Path(host.fault_directory, "foreign.close")
+        armed = paused.with_name("foreign.close=pause")
+        armed.write_text("1+")
+        user = host.run("job", "guest-share", "use", "ipc", path, "4K", 2500)
+        until(paused.exists, "descriptors to be closed", context=host.log)
+        time.sleep(1)  # many more come than may wait
+        self.assertNotIn("ready", user.lines)
+        armed.unlink()
+        paused.unlink()
+        user.wait_ready()
+        maker.hold("fill=100")
+        self.suspend_and_resume()
+        user.hold("check=100")
+        self.end(user, maker)
+        self.assertEqual(host.log().count("process is back"), count)
 
     def count_fds(self, pid):
         return len(os.listdir(f"/proc/{pid}/fd"))

@@ -4,6 +4,7 @@
 
 /* One connection of the gate socket (guest-socket.h). */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -40,6 +41,8 @@ struct gate_link {
         struct fair_entry entry; /* of a stranger; while it waits, its source is off */
         sd_event_source *source;
         sd_event_source *join_timer;
+        sd_event_source *rest_timer; /* its source is off until then */
+        uint64_t resting_ns;         /* since when; 0: it is not */
 };
 
 /*
@@ -48,6 +51,13 @@ struct gate_link {
  */
 int gate_link_send(struct gate_link *link, void *message, size_t size, const int *fds,
                    size_t n_fds);
+
+/*
+ * gate_link_rest() - leave what the gate sends where it is for a moment: descriptors of its user wait to be closed.
+ * False: it has been so for long, and nothing says that it will end. gate_link_go_on() - they do not wait any more.
+ */
+bool gate_link_rest(struct gate_link *link);
+void gate_link_go_on(struct gate_link *link);
 
 /* gate_link_hang_up() - also while one of its messages is dealt with; guest_detach() follows. */
 void gate_link_hang_up(struct gate_link *link);

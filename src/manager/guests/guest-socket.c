@@ -444,8 +444,12 @@ static int on_link(sd_event_source *source, int fd, uint32_t events, void *userd
                 sd_event_source_set_io_events(link->source, GATE_LINK_EVENTS);
                 guest_flush(link->guest);
         }
-        if (is_behind(link))
-                r = -ENOTCONN; /* it tries again */
+        if (is_behind(link)) {
+                if (!gate_link_rest(link))
+                        drop(link, -ENOTCONN); /* it tries again */
+                return 0;
+        }
+        gate_link_go_on(link);
         for (int i = 0; r == 0 && i < MESSAGES_A_TURN; i++)
                 r = receive(link);
         if (r < 0 && r != -EAGAIN)
