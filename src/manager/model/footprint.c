@@ -59,15 +59,27 @@ static bool is_steady(const struct guest *guest)
         return true;
 }
 
-/* A process whose contexts still grow has more by now than was seen. 0: nothing is known. */
-static uint64_t context_bytes(const struct guest *guest, const struct device *device)
+/* Its contexts still grow, and nobody has measured them: it has more by now than was seen. */
+static bool is_growing(const struct guest *guest)
+{
+        return guest->context_bytes == 0 && seen_bytes(guest) > 0 && !is_steady(guest);
+}
+
+/* 0: nothing is known. */
+static uint64_t known_bytes(const struct guest *guest)
 {
         uint64_t seen = seen_bytes(guest);
 
-        if (seen > 0 && guest->context_bytes == 0 && !is_steady(guest) &&
-            seen < footprint_get_unknown(device))
-                return footprint_get_unknown(device);
         return seen > guest->context_bytes ? seen : guest->context_bytes;
+}
+
+static uint64_t context_bytes(const struct guest *guest, const struct device *device)
+{
+        uint64_t known = known_bytes(guest), unknown = footprint_get_unknown(device);
+
+        if (is_growing(guest))
+                known += known / 2 < unknown ? known / 2 : unknown;
+        return known == 0 || (is_growing(guest) && known < unknown) ? unknown : known;
 }
 
 uint64_t footprint_get(const struct guest *guest, size_t part, const struct device *device)
@@ -78,8 +90,6 @@ uint64_t footprint_get(const struct guest *guest, size_t part, const struct devi
         read_use(guest, part, &use);
         if (!has_context(guest, part, &use))
                 contexts = 0;
-        else if (contexts == 0)
-                contexts = footprint_get_unknown(device);
         return contexts + use.fixed + at_most(MARGIN, device, MARGIN_PART);
 }
 
@@ -98,7 +108,8 @@ static void keep(struct guest *guest, uint64_t bytes)
 
 void footprint_note(struct guest *guest)
 {
-        keep(guest, context_bytes(guest, instance_home(guest->instance)));
+        if (!is_growing(guest)) /* what is assumed is not known */
+                keep(guest, known_bytes(guest));
 }
 
 void footprint_measure(struct guest *guest, uint64_t bytes)
