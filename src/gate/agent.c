@@ -39,6 +39,9 @@
 #define RETRY_FIRST_NS 50000000
 #define RETRY_LAST_NS  1000000000
 
+/* Between two looks whether streams are done with memory of others that the program has freed. */
+#define GIVE_BACK_MS 20
+
 /* For the exchange of a piece of memory that another process has asked for. */
 #define EXCHANGE_MS 500
 
@@ -515,11 +518,14 @@ static int tell_waiting(void)
 /* Who comes to the closed gate wakes us after it has counted itself: none is missed. */
 static int wait_for_message(void)
 {
-        int r;
+        int r, most_ms;
 
-        do
+        do {
                 r = tell_waiting();
-        while (r == 0 && !turns_wait(agent.socket, agent.state == GATE_STATE_OPEN));
+                most_ms = -1;
+                if (r == 0 && agent.state == GATE_STATE_OPEN && pool_import_give_back())
+                        most_ms = GIVE_BACK_MS;
+        } while (r == 0 && !turns_wait(agent.socket, agent.state == GATE_STATE_OPEN, most_ms));
         return r;
 }
 

@@ -9,6 +9,7 @@
 #include "gate/capture.h"
 #include "gate/child.h"
 #include "gate/entry.h"
+#include "gate/pool-import.h"
 #include "gate/pool.h"
 #include "gate/quota.h"
 #include "gate/settings.h"
@@ -33,6 +34,7 @@ static void thread_ended(struct caller *caller)
         flush(caller);
         capture_drop_thread(caller);
         pool_drop_stream(caller);
+        pool_import_drop_stream(caller);
 }
 
 static void start_once(void)

@@ -31,9 +31,10 @@ struct opened {
         struct opened *next;
         struct gate_ticket ticket;
         CUcontext context;
-        CUdeviceptr base; /* of the mapping */
-        uint64_t size;    /* of the mapping */
-        unsigned int n;   /* times that it was opened */
+        CUdeviceptr base;                /* of the mapping */
+        uint64_t size;                   /* of the mapping */
+        unsigned int n;                  /* times that it was opened */
+        const struct physical *physical; /* used by the view of it at @base */
 };
 
 static struct {
@@ -100,16 +101,19 @@ static CUresult put_in_place(struct opened *opened, struct physical *physical, C
                 return result;
         }
         view->size = opened->size;
+        opened->physical = physical;
         vmm_add_view(TAKE(view), opened->base, physical);
         vmm_note_access(opened->base, opened->size, &access, 1);
         return CUDA_SUCCESS;
 }
 
+/* Not one that is lost: nothing is at its address any more, and it is asked for anew. */
 static struct opened *find_open(const struct gate_ticket *ticket, CUcontext context)
 {
         struct opened *it = ipc.first;
 
-        while (it && (memcmp(&it->ticket, ticket, sizeof(*ticket)) != 0 || it->context != context))
+        while (it && (memcmp(&it->ticket, ticket, sizeof(*ticket)) != 0 || it->context != context ||
+                      it->physical->import->is_lost))
                 it = it->next;
         return it;
 }

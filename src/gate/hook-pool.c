@@ -339,7 +339,7 @@ static CUresult waited(CUresult result)
 {
         if (result == CUDA_SUCCESS) {
                 pool_give_back();
-                pool_import_give_back();
+                (void)pool_import_give_back();
         }
         return result;
 }

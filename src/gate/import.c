@@ -169,15 +169,13 @@ static CUresult refusal(int error, CUresult code)
         }
 }
 
-/* All memory of some process is gone. */
+/* All memory of some process is gone. By the agent, too, for whom who asks waits: so at once, or behind the answer. */
 static void tell_dropped(void)
 {
-        pthread_mutex_lock(&import.asking);
         pthread_mutex_lock(&import.lock);
-        if (import.socket >= 0)
-                (void)import_tell_used(import.socket);
+        import.must_tell = true;
+        tell_locked();
         pthread_mutex_unlock(&import.lock);
-        pthread_mutex_unlock(&import.asking);
 }
 
 CUresult import_open(struct physical **ret_physical, const struct gate_ticket *ticket)

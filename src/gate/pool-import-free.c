@@ -15,6 +15,7 @@
 #include "gate/pool-import-internal.h"
 #include "gate/pool-internal.h"
 #include "gate/vmm.h"
+#include "gate/wake.h"
 
 /* Marks; with the lock. */
 
@@ -119,22 +120,23 @@ static bool begin_to_unmap(void)
         return false;
 }
 
-void pool_import_give_back(void)
+bool pool_import_give_back(void)
 {
         struct import_piece *piece;
         CUresult result = CUDA_SUCCESS;
         struct view *views = NULL;
 
         if (atomic_load(&pool_imports.n_over) == 0)
-                return;
+                return false;
         do {
                 if (!begin_to_unmap())
-                        return;
+                        return true;
                 piece = next_to_go(false);
                 if (piece)
                         result = import_piece_unmap(piece, &views);
                 idle_release();
         } while (piece && end_piece(piece, views, result));
+        return atomic_load(&pool_imports.n_over) > 0;
 }
 
 /* No thread of the application is inside, and none has captured anything. */
@@ -247,7 +249,8 @@ bool pool_import_free(CUdeviceptr address, const struct pool_stream *stream, CUr
                 *ret_result = free_in_order(pointer, stream);
         else
                 end_pointer(pointer, NULL);
-        pool_import_give_back();
+        if (pool_import_give_back())
+                wake_agent();
         return true;
 }
 
@@ -315,5 +318,5 @@ void pool_import_drop_all(void)
                 for (const struct import_piece *it = pool->pieces; it; it = it->next)
                         drop_pointers(it);
         pthread_mutex_unlock(&pool_imports.lock);
-        pool_import_give_back();
+        (void)pool_import_give_back();
 }

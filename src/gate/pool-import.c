@@ -9,11 +9,13 @@
 #include "gate/context.h"
 #include "gate/entry.h"
 #include "gate/peer.h"
+#include "gate/physical.h"
 #include "gate/pool-import-internal.h"
 #include "gate/pool-internal.h"
 #include "gate/pool-ticket.h"
 #include "gate/ticket.h"
 #include "gate/visible.h"
+#include "gate/wake.h"
 
 struct pool_imports pool_imports = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -100,6 +102,7 @@ CUresult pool_import(CUmemoryPool *ret_pool, const struct gate_ticket *ticket)
         pthread_mutex_lock(&pool_imports.lock);
         pool->next = pool_imports.first;
         pool_imports.first = TAKE(pool);
+        wake_open(); /* the agent gives back what streams are done with */
         atomic_store(&pool_imports.is_used, true);
         pthread_mutex_unlock(&pool_imports.lock);
         return CUDA_SUCCESS;
@@ -135,12 +138,19 @@ void pool_import_end(CUmemoryPool handle)
 
 /* Pieces. */
 
+/* Nothing is at its address any more, and it is asked for anew. */
+static bool is_lost(const struct import_piece *piece)
+{
+        return piece->physical && piece->physical->import && piece->physical->import->is_lost;
+}
+
 static struct import_piece *find_piece_locked(const struct imported_pool *pool,
                                               const uint8_t name[GATE_NAME_SIZE])
 {
         struct import_piece *piece = pool->pieces;
 
-        while (piece && (piece->is_going || memcmp(piece->name, name, GATE_NAME_SIZE) != 0))
+        while (piece && (piece->is_going || is_lost(piece) ||
+                         memcmp(piece->name, name, GATE_NAME_SIZE) != 0))
                 piece = piece->next;
         return piece;
 }
@@ -308,7 +318,7 @@ CUresult pool_import_pointer(CUdeviceptr *ret_pointer, CUmemoryPool handle,
                 return result;
         if (!pool_place_read(ticket, &place))
                 return CUDA_ERROR_INVALID_VALUE;
-        pool_import_give_back();
+        (void)pool_import_give_back();
         for (;;) {
                 result = look_up(ret_pointer, handle, ticket, &place, &pool);
                 if (result != CUDA_ERROR_NOT_FOUND)

@@ -9,7 +9,7 @@
  * imports the whole piece that the allocation lies in, as by legacy IPC (hook-ipc.c); pointers in one piece share it.
  * Each import of a pointer is freed once. A free in the order of a stream records an event there and does not wait;
  * the piece goes when no pointer into it is left and all these events are done: in a call in which the program waits,
- * frees or imports, and before the gate has closed. Not while anything is captured.
+ * frees or imports, soon after that by the agent, and before the gate has closed. Not while anything is captured.
  *
  * What this process has exported itself it gets as it is: the same pointer, to be freed once more.
  */
@@ -50,8 +50,8 @@ bool pool_import_free(CUdeviceptr address, const struct pool_stream *stream, CUr
 bool pool_import_find(CUdeviceptr address, struct memory_info *ret_info);
 bool pool_import_overlaps(CUdeviceptr address, uint64_t size);
 
-/* pool_import_give_back() - let go of the pieces that nobody uses any more. */
-void pool_import_give_back(void);
+/* pool_import_give_back() - let go of the pieces that nobody uses any more. True: streams still use some. */
+bool pool_import_give_back(void);
 
 /* pool_import_settle() - the same for the agent, when the gate has closed and no work is under way. */
 void pool_import_settle(void);

@@ -13,9 +13,12 @@
 #include "gate/entry.h"
 #include "gate/fake-guest.h"
 #include "gate/fake-maker.h"
+#include "gate/pool-import-internal.h"
+#include "gate/pool-internal.h"
 #include "gate/pool-ticket.h"
 
 static struct instance_page *page;
+static CUcontext context_of_all;
 
 static void start(void)
 {
@@ -49,6 +52,14 @@ static CUstream held_stream(void)
         atomic_store(&is_held, true);
         check(cuLaunchHostFunc(stream, hold, NULL) == CUDA_SUCCESS);
         return stream;
+}
+
+/* The agent counts a piece as gone right behind its unmapping. */
+static void wait_until_nothing_is_charged(void)
+{
+        for (int i = 0; i < 10000 && page->slot[FAKE_SLOT].n_allocations > 0; i++)
+                usleep(1000);
+        check(page->slot[FAKE_SLOT].n_allocations == 0);
 }
 
 FAKE_TEST(test_pointers_in_one_piece_share_it_and_it_goes_with_the_last)
@@ -112,6 +123,56 @@ FAKE_TEST(test_a_free_waits_for_its_stream_and_does_not_make_the_program_wait)
         check(fake_maker.n_asked == 2 && fake_maker.n_mapped == 1);
         check(cuMemFree_v2(first) == CUDA_SUCCESS);
         fake_maker_wait_until_mapped(0);
+        fake_maker_wait();
+}
+
+/* The program calls nothing any more: it works on something else, or only looks. */
+FAKE_TEST(test_what_a_stream_is_done_with_goes_without_the_program)
+{
+        CUdeviceptr pointer;
+        CUmemoryPool pool;
+
+        start();
+        pool = fake_maker_import_pool(FAKE_POOL);
+        fake_maker_expect(1, 1);
+        pointer = fake_maker_import_at(pool, 0, MIB);
+        check(cuMemFreeAsync(pointer, held_stream()) == CUDA_SUCCESS);
+        usleep(100000);
+        check(fake_maker.n_mapped == 1);
+        atomic_store(&is_held, false);
+        fake_maker_wait(); /* the manager is told */
+        check(fake_maker.n_mapped == 0);
+        wait_until_nothing_is_charged();
+}
+
+static void *free_in_own_stream(void *pointer)
+{
+        check(cuCtxSetCurrent(context_of_all) == CUDA_SUCCESS);
+        atomic_store(&is_held, true);
+        check(cuLaunchHostFunc(NULL, hold, NULL) == CUDA_SUCCESS);
+        check(cuMemFreeAsync_ptsz(*(CUdeviceptr *)pointer, NULL) == CUDA_SUCCESS);
+        return NULL;
+}
+
+/* A thread that is started later may look as if it were this one, and its stream is another. */
+FAKE_TEST(test_the_stream_of_a_thread_ends_with_it)
+{
+        CUdeviceptr pointer;
+        CUmemoryPool pool;
+        pthread_t thread;
+
+        start();
+        check(cuCtxGetCurrent(&context_of_all) == CUDA_SUCCESS);
+        pool = fake_maker_import_pool(FAKE_POOL);
+        fake_maker_expect(1, 1);
+        pointer = fake_maker_import_at(pool, 0, MIB);
+        check(pthread_create(&thread, NULL, free_in_own_stream, &pointer) == 0);
+        check(pthread_join(thread, NULL) == 0);
+        pthread_mutex_lock(&pool_imports.lock);
+        check(pool_imports.first->pieces->frees);
+        check(!pool_imports.first->pieces->frees->mark->key.stream);
+        pthread_mutex_unlock(&pool_imports.lock);
+        atomic_store(&is_held, false);
         fake_maker_wait();
 }
 
@@ -288,6 +349,35 @@ FAKE_TEST(test_what_is_gone_for_ever_can_be_freed)
         check(page->slot[FAKE_SLOT].n_allocations == 0);
 }
 
+/* Another of its processes has ended while the vGPU was away, and this one lives. */
+FAKE_TEST(test_what_was_lost_is_asked_for_anew)
+{
+        CUdeviceptr lost, pointer;
+        CUmemoryPool pool;
+
+        start();
+        pool = fake_maker_import_pool(FAKE_POOL);
+        fake_maker_expect(1, 0);
+        lost = fake_maker_import_at(pool, 0, MIB);
+        fake_maker_wait();
+        (void)close_gate();
+        fake_guest_command(GATE_RELEASE);
+        fake_guest_command(GATE_CREATE);
+        fake_maker.error = ESRCH;
+        check(take_again() == EOWNERDEAD);
+        fake_manager_hang_up();
+        (void)fake_manager_wait_for_join();
+        fake_maker.error = 0;
+        fake_maker_expect(1, 0);
+        pointer = fake_maker_import_at(pool, MIB, MIB);
+        fake_maker_wait();
+        check(fake_maker.n_mapped == 1);
+        fake_maker_write(MIB, 6);
+        check(fake_maker_read(pointer) == 6);
+        check_answer(cuMemFreeAsync(lost, NULL), CUDA_SUCCESS);
+        check(fake_maker_read(pointer) == 6);
+}
+
 FAKE_TEST(test_a_failing_driver_call_leaves_nothing_behind)
 {
         struct gate_ticket good;
@@ -324,7 +414,6 @@ FAKE_TEST(test_a_failing_driver_call_leaves_nothing_behind)
 #define ROUNDS  60
 
 static CUmemoryPool pool_of_all;
-static CUcontext context_of_all;
 
 static void *import_and_free(void *argument)
 {
@@ -363,7 +452,7 @@ FAKE_TEST(test_threads_import_and_free_at_the_same_time)
                 check(DRIVER(cuMemcpyDtoH_v2)(&value, fake_maker.at + i * MIB, 1) == CUDA_SUCCESS);
                 check(value == ROUNDS - 1);
         }
-        check(page->slot[FAKE_SLOT].n_allocations == 0);
+        wait_until_nothing_is_charged();
         _exit(EXIT_SUCCESS); /* the manager waits for more */
 }
 
@@ -373,11 +462,14 @@ int main(void)
                 cmocka_unit_test(test_pointers_in_one_piece_share_it_and_it_goes_with_the_last),
                 cmocka_unit_test(
                         test_a_free_waits_for_its_stream_and_does_not_make_the_program_wait),
+                cmocka_unit_test(test_what_a_stream_is_done_with_goes_without_the_program),
+                cmocka_unit_test(test_the_stream_of_a_thread_ends_with_it),
                 cmocka_unit_test(test_a_free_waits_where_a_stream_has_no_event_for_us),
                 cmocka_unit_test(test_nothing_is_unmapped_while_a_stream_is_captured),
                 cmocka_unit_test(test_what_is_freed_is_not_there_any_more_when_the_gate_has_closed),
                 cmocka_unit_test(test_it_goes_and_comes_back_where_it_was),
                 cmocka_unit_test(test_what_is_gone_for_ever_can_be_freed),
+                cmocka_unit_test(test_what_was_lost_is_asked_for_anew),
                 cmocka_unit_test(test_a_failing_driver_call_leaves_nothing_behind),
                 cmocka_unit_test(test_threads_import_and_free_at_the_same_time),
         };

@@ -224,19 +224,18 @@ static int look(void)
         return work == INSTANCE_PAGE_WAITING ? LOOK_MS : -1;
 }
 
-bool turns_wait(int socket, bool is_open)
+bool turns_wait(int socket, bool is_open, int most_ms)
 {
         struct pollfd fds[] = { { .fd = socket, .events = POLLIN },
                                 { .fd = wake_get_fd(), .events = POLLIN } };
+        int timeout_ms = is_open ? look() : -1;
         uint64_t n;
 
-        do {
-                int timeout_ms = is_open ? look() : -1;
-
-                if (poll(fds, 2, timeout_ms) > 0 && fds[1].revents)
-                        if (read(fds[1].fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
-                                return true;
-        } while (is_open && !fds[0].revents);
+        if (most_ms >= 0 && (timeout_ms < 0 || timeout_ms > most_ms))
+                timeout_ms = most_ms;
+        if (poll(fds, 2, timeout_ms) > 0 && fds[1].revents)
+                if (read(fds[1].fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
+                        return true;
         return fds[0].revents != 0;
 }
 

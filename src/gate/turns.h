@@ -31,10 +31,10 @@ extern _Atomic uint32_t gate_watch;
 void turns_watch(enum gate_watch watch);
 
 /*
- * turns_wait() - for the agent, between messages: look now and then until @socket has one. False: it was
- * woken while the gate is not open, and @socket may have none.
+ * turns_wait() - for the agent, between messages: look whether there is work, and wait until @socket has one. False:
+ * @socket may have none; the agent was woken, it is time for another look, or @most_ms are over (-1: never).
  */
-bool turns_wait(int socket, bool is_open);
+bool turns_wait(int socket, bool is_open, int most_ms);
 
 /* turns_submit() - called by a thread that is about to give the device work, while gate_watch is set. */
 void turns_submit(void);

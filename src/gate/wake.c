@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gate/wake.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -9,12 +10,16 @@
 #include "gate/child.h"
 #include "gate/log.h"
 
-static int wake = -1; /* eventfd */
+static _Atomic int wake = -1; /* eventfd */
 
 void wake_open(void)
 {
-        if (wake < 0)
-                wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        int none = -1, fd = -1;
+
+        if (atomic_load(&wake) < 0)
+                fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (fd >= 0 && !atomic_compare_exchange_strong(&wake, &none, fd))
+                fd_close(fd); /* another thread was faster */
 }
 
 int wake_get_fd(void)
