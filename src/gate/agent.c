@@ -522,6 +522,8 @@ static int wait_for_message(void)
 
         do {
                 r = tell_waiting();
+                if (r == 0)
+                        r = visible_tell_news(agent.socket);
                 most_ms = -1;
                 if (r == 0 && agent.state == GATE_STATE_OPEN && pool_import_give_back())
                         most_ms = GIVE_BACK_MS;

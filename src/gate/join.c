@@ -21,16 +21,6 @@ static struct {
         bool is_initialized; /* the driver is, by this process or by the one that it was forked from */
 } join = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* What does not arrive is told when we join again. */
-static void tell_seen(int socket)
-{
-        struct gate_seen seen;
-
-        visible_tell_seen(seen.mark);
-        if (seen.mark[0])
-                (void)link_send(socket, GATE_SEEN, &seen, sizeof(seen), NULL, 0);
-}
-
 static CUresult join_locked(void)
 {
         const struct link_report report = { GATE_STATE_OPEN, agent_describe };
@@ -45,7 +35,7 @@ static CUresult join_locked(void)
                 return socket == -EACCES ? CUDA_ERROR_NOT_PERMITTED : CUDA_ERROR_SYSTEM_NOT_READY;
         }
         visible_show(&welcome);
-        tell_seen(socket);
+        (void)visible_tell(socket); /* what does not arrive is told when we join again */
         r = agent_start(TAKE_FD(socket));
         if (r < 0) {
                 log_to_user("this process cannot use its vGPU: no thread for it (%s)",
@@ -74,9 +64,14 @@ static CUresult ensure_member(void)
 
 static void settle(CUresult result)
 {
+        int n;
+
         pthread_mutex_lock(&join.lock);
         if (!join.is_initialized)
                 visible_settle();
+        if (!join.is_initialized && result == CUDA_SUCCESS &&
+            DRIVER(cuDeviceGetCount)(&n) == CUDA_SUCCESS)
+                visible_correct(n);
         join.is_initialized |= result == CUDA_SUCCESS;
         pthread_mutex_unlock(&join.lock);
 }

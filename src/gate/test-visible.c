@@ -127,6 +127,21 @@ FAKE_TEST(test_nothing_else_than_1_means_all_devices)
         must_see(2, -1, -1);
 }
 
+/* "4" is none: as natively, the driver leaves it out with all behind it. */
+FAKE_TEST(test_what_the_driver_cannot_open_is_not_said_to_be_seen)
+{
+        struct gate_seen seen;
+
+        prepare_one("1");
+        fake_manager_name_other("4");
+        check(cuInit(0) == CUDA_SUCCESS);
+        must_see(2, -1, -1);
+        seen = fake_manager_wait_for_seen();
+        check(has_marks(&seen, "2", "4", NULL));
+        seen = fake_manager_wait_for_seen();
+        check(has_marks(&seen, "2", NULL, NULL));
+}
+
 FAKE_TEST(test_with_all_devices_the_others_are_behind_those_of_the_vgpu)
 {
         struct gate_seen seen;
@@ -418,6 +433,7 @@ int main(void)
                 cmocka_unit_test(test_a_guest_that_wants_no_device_gets_none),
                 cmocka_unit_test(test_a_program_sees_the_devices_of_its_vgpu_and_no_others),
                 cmocka_unit_test(test_nothing_else_than_1_means_all_devices),
+                cmocka_unit_test(test_what_the_driver_cannot_open_is_not_said_to_be_seen),
                 cmocka_unit_test(test_with_all_devices_the_others_are_behind_those_of_the_vgpu),
                 cmocka_unit_test(test_with_all_devices_a_launcher_gives_each_process_one),
                 cmocka_unit_test(

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gate/visible.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "gate/link.h"
 #include "gate/log.h"
 #include "gate/quota.h"
 #include "gate/settings.h"
+#include "gate/wake.h"
 
 #define VISIBLE "CUDA_VISIBLE_DEVICES="
 
@@ -19,7 +22,8 @@ static struct {
         char seen[ENTRY_MAX]; /* and those that the driver sees; "": it is left alone */
         bool has_others;      /* it sees more than */
         uint32_t n_own;
-        uint32_t marks[GATE_SEEN_MAX];
+        _Atomic uint32_t marks[GATE_SEEN_MAX];
+        _Atomic bool has_news;
 } visible;
 
 /* Of the vGPU's devices, in the order in which they are seen. */
@@ -116,6 +120,8 @@ static void write_entries(const struct gate_welcome *welcome, const struct choic
         visible.n_own = choice->n;
         if (settings.sees_all && choice->n > 0)
                 see_others(welcome, choice);
+        if (visible.has_others)
+                wake_open(); /* for visible_correct() */
 }
 
 /* Puts @entry in front of what the environment has: anew, as nobody knows whose the old array is. */
@@ -223,7 +229,32 @@ bool visible_has_access(const CUmemAccessDesc *access, size_t n)
         return true;
 }
 
+void visible_correct(int n)
+{
+        if (!visible.has_others || n < 0 || n >= GATE_SEEN_MAX || !atomic_load(&visible.marks[n]))
+                return;
+        log_write("the driver sees %d of the devices only", n);
+        for (int i = n; i < GATE_SEEN_MAX; i++)
+                atomic_store(&visible.marks[i], 0);
+        atomic_store(&visible.has_news, true);
+        wake_agent();
+}
+
 void visible_tell_seen(uint32_t ret_seen[GATE_SEEN_MAX])
 {
-        memcpy(ret_seen, visible.marks, sizeof(visible.marks));
+        for (int i = 0; i < GATE_SEEN_MAX; i++)
+                ret_seen[i] = atomic_load(&visible.marks[i]);
+}
+
+int visible_tell(int socket)
+{
+        struct gate_seen seen;
+
+        visible_tell_seen(seen.mark);
+        return seen.mark[0] ? link_send(socket, GATE_SEEN, &seen, sizeof(seen), NULL, 0) : 0;
+}
+
+int visible_tell_news(int socket)
+{
+        return atomic_exchange(&visible.has_news, false) ? visible_tell(socket) : 0;
 }

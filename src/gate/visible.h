@@ -43,6 +43,15 @@ bool visible_has(CUdevice device);
 bool visible_has_location(const CUmemLocation *location);
 bool visible_has_access(const CUmemAccessDesc *access, size_t n);
 
+/*
+ * visible_correct() - the driver, initialised, has @n devices: it leaves out what it cannot open, and all behind that.
+ */
+void visible_correct(int n);
+
+/* visible_tell() - send SEEN. visible_tell_news() - for the agent: if visible_correct() has found another answer. */
+int visible_tell(int socket);
+int visible_tell_news(int socket);
+
 /* visible_tell_seen() - which devices the driver sees, as in SEEN; none: there is nothing to tell. */
 void visible_tell_seen(uint32_t ret_seen[GATE_SEEN_MAX]);
 
