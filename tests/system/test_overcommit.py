@@ -510,7 +510,7 @@ class Shares(Overcommitted):
         # From the end of a turn to the end of another one.
         until(lambda: look()[0][0] >= 4, "a few turns")
         first, began, before = look()[0][0], time.monotonic(), look()
-        until(lambda: look()[0][0] >= first + self.SWAPS, "many turns", seconds=120)
+        until(lambda: look()[0][0] >= first + self.SWAPS, "many turns", seconds=600)
         took, after = time.monotonic() - began, look()
         much, little = ([now - then for now, then in zip(*of)] for of in zip(after, before))
         for part in (much[i] / (much[i] + little[i]) for i in (1, 2)):
@@ -520,6 +520,45 @@ class Shares(Overcommitted):
         for _, resident, kernels, steps in (much, little):
             self.assertLessEqual(kernels, resident + 0.5, (before, after))
             self.assertGreater(steps, 0)
+        self.finish(*guests)
+
+
+class Sharers(Overcommitted):
+    """Processes that share memory, started anew all the time, beside two that always have work."""
+
+    ROUNDS = 12
+
+    def start_half(self, word, way, path):
+        environment = dict(os.environ, **self.host.call("PrepareRun", name="pairs")["environment"])
+        half = Guest([os.environ["TEST_GUESTS"] + "/guest-share", word, way, path, "20M", "2"], environment)
+        self.host.guests.append(half)
+        return half
+
+    def one_pair(self, way, number):
+        """The first calls of the two come at any moment of their vGPU's ways out and in."""
+        path = self.host.root / f"pair-{number}"
+        maker = self.start_half("make", way, path)
+        until(path.exists, "the maker to offer its memory", seconds=60)
+        time.sleep(0.05 * (number % 4))
+        user = self.start_half("use", way, path)
+        for half in (maker, user):
+            half.wait_line("ready", seconds=60)
+        for half, words in ((maker, f"fill={number}"), (user, f"check={number}"), (user, f"fill={100 + number}"),
+                            (maker, f"check={100 + number}")):
+            half.write(words)
+            half.wait_line(words, seconds=60)
+        for half in (user, maker):
+            half.process.stdin.close()
+            self.assertEqual(half.join(), 0, half.context())
+
+    def test_pairs_come_and_go_beside_those_who_always_have_work(self):
+        self.create("pairs")
+        guests = [self.guest(self.create(f"v{i}")) for i in range(2)]
+        for number in range(self.ROUNDS):
+            way = ("descriptor", "ipc", "pool")[number % 3]
+            with self.subTest(way=way, number=number):
+                self.one_pair(way, number)
+        self.assertGreater(self.host.vgpu("pairs")["swaps"], 2)
         self.finish(*guests)
 
 
