@@ -523,6 +523,20 @@ class Shares(Overcommitted):
         self.finish(*guests)
 
 
+class Places(unittest.TestCase):
+    """Where a vGPU comes that may be on any device."""
+
+    def test_the_device_that_has_promised_least_is_chosen(self):
+        host = self.enterContext(Host(options=("--simulate", "4xH200:512M", "--overcommit", "all", "--pool-limit", "4G")))
+        host.start()
+        for name in ("first", "second"):
+            host.call("CreateVgpu", name=name, frame_buffer=300 * MIB, device="0")
+        made = [host.call("CreateVgpu", name=f"v{i}", frame_buffer=400 * MIB)["vgpu"] for i in range(4)]
+        self.assertEqual([vgpu["device"] for vgpu in made], [1, 2, 3, 1])
+        made = host.call("CreateVgpu", name="both", frame_buffer=50 * MIB, devices=2)["vgpu"]
+        self.assertEqual([part["device"] for part in made["parts"]], [2, 3])
+
+
 class Sharers(Overcommitted):
     """Processes that share memory, started anew all the time, beside two that always have work."""
 

@@ -39,20 +39,32 @@ static bool has_name(const struct manager *manager, const char *name)
         return false;
 }
 
-static struct device *roomiest_device(struct manager *manager)
+/* What one that is overcommitted may promise is the pool's, and the same for all: they are told apart by how far they are. */
+static int64_t get_unpromised(const struct device *device)
+{
+        if (device->meter.is_lost)
+                return INT64_MIN / STATE_DEVICES_MAX;
+        return (int64_t)device->memory_total - (int64_t)promise_get_sum(device, NULL);
+}
+
+static bool is_roomier(const struct device *device, const struct device *than, uint64_t bytes)
+{
+        bool has_room = promise_get_left(device) >= bytes,
+             than_has = promise_get_left(than) >= bytes;
+
+        return has_room == than_has ? get_unpromised(device) > get_unpromised(than) : has_room;
+}
+
+/* Of those that can promise @bytes, if there are any. */
+static struct device *roomiest_device(struct manager *manager, uint64_t bytes)
 {
         struct device *best = NULL;
-        uint64_t most = 0;
 
-        for (size_t i = 0; i < manager->n_devices; i++) {
-                struct device *device = &manager->device[i];
-                uint64_t left = promise_get_left(device);
-
-                if (!best || left > most || promise_is_left_out(best)) {
-                        best = device;
-                        most = left;
-                }
-        }
+        for (size_t i = 0; i < manager->n_devices; i++)
+                if (!best || promise_is_left_out(best) ||
+                    (!promise_is_left_out(&manager->device[i]) &&
+                     is_roomier(&manager->device[i], best, bytes)))
+                        best = &manager->device[i];
         return best;
 }
 
@@ -209,7 +221,7 @@ static size_t place_among(struct manager *manager, struct instance_request *requ
                 if (promise_is_overcommitted(device) == is_overcommitted &&
                     check_device(request, device, why) == 0)
                         candidates[n++] =
-                                (struct placement_candidate){ device, promise_get_left(device) };
+                                (struct placement_candidate){ device, get_unpromised(device) };
         }
         (void)placement_choose(request->device, request->n_devices, candidates, n);
         return n;
@@ -241,7 +253,7 @@ static int find_place(struct manager *manager, struct instance_request *request,
                 return 0;
         if (request->n_devices > 1)
                 return place(manager, request, failure);
-        request->device[0] = roomiest_device(manager);
+        request->device[0] = roomiest_device(manager, request->frame_buffer);
         return check_device(request, request->device[0], failure);
 }
 

@@ -13,7 +13,7 @@ struct set {
         const struct placement_candidate *member[INSTANCE_PARTS_MAX];
         size_t n;
         size_t n_links; /* pairs that can use each other's memory */
-        uint64_t left;
+        int64_t left;
 };
 
 static bool are_linked(const struct device *a, const struct device *b)

@@ -13,7 +13,7 @@ struct device;
 /* A device that has room for it. */
 struct placement_candidate {
         struct device *device;
-        uint64_t left; /* bytes that it may promise */
+        int64_t left; /* bytes that it has not promised; below 0: it is overcommitted, and so far */
 };
 
 /*

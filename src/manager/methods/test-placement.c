@@ -11,7 +11,7 @@ struct fixture {
 };
 
 /* Devices of which those with the same letter in @groups can use each other's memory, each with @left. */
-static void make(struct fixture *fixture, const char *groups, const uint64_t left[N])
+static void make(struct fixture *fixture, const char *groups, const int64_t left[N])
 {
         for (uint32_t i = 0; i < N; i++) {
                 fixture->device[i] = (struct device){ .index = i };
@@ -34,7 +34,7 @@ static void expect(struct fixture *fixture, size_t n, const uint32_t *indices)
 
 static void test_linked_devices_come_before_roomy_ones(void **state)
 {
-        const uint64_t left[N] = { 9, 1, 8, 2, 7, 1 };
+        const int64_t left[N] = { 9, 1, 8, 2, 7, 1 };
         struct fixture fixture;
 
         (void)state;
@@ -44,7 +44,7 @@ static void test_linked_devices_come_before_roomy_ones(void **state)
 
 static void test_of_linked_ones_the_roomiest_are_taken(void **state)
 {
-        const uint64_t left[N] = { 1, 2, 3, 4, 5, 6 };
+        const int64_t left[N] = { 1, 2, 3, 4, 5, 6 };
         struct fixture fixture;
 
         (void)state;
@@ -58,7 +58,7 @@ static void test_of_linked_ones_the_roomiest_are_taken(void **state)
 
 static void test_where_not_all_are_linked_most_are(void **state)
 {
-        const uint64_t left[N] = { 9, 1, 1, 1, 9, 9 };
+        const int64_t left[N] = { 9, 1, 1, 1, 9, 9 };
         struct fixture fixture;
 
         (void)state;
@@ -68,7 +68,7 @@ static void test_where_not_all_are_linked_most_are(void **state)
 
 static void test_there_may_be_too_few(void **state)
 {
-        const uint64_t left[N] = { 1, 1, 1, 1, 1, 1 };
+        const int64_t left[N] = { 1, 1, 1, 1, 1, 1 };
         struct fixture fixture;
         struct device *chosen[N + 1];
 
