@@ -67,8 +67,8 @@ struct vgpu_operation_report {
         double context_seconds;               /* the driver's checkpoint and restore */
         double drain_seconds;                 /* until the guests were at rest */
         double pool_seconds;                  /* waited for host memory to be pinned */
-        uint32_t n_processes;
-        uint32_t from_device; /* indices, of its first parts; equal for a suspend */
+        uint32_t n_processes;                 /* a resume leaves out those in @left_behind */
+        uint32_t from_device;                 /* indices, of its first parts; equal for a suspend */
         uint32_t to_device;
         const char *lost; /* one line: the processes that the driver could not restore; "": none */
         bool had_left;    /* suspend: it had left by itself; nothing moved, and it stays away now */
@@ -77,6 +77,7 @@ struct vgpu_operation_report {
         double stopped_seconds; /* how long the programs stood still, of a resume since its suspend; 0: unknown */
         double pre_copy_seconds; /* suspend: of @seconds, how long was copied while they ran */
         uint64_t pre_copy_bytes; /* that were copied then, some of them several times */
+        const char *left_behind; /* resume: one line, the stopped processes that follow; "": none */
 };
 
 /**

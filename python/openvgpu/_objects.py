@@ -155,6 +155,7 @@ class Report:
     stopped_seconds: float = 0  # for how long the programs stood still, of a resume since its suspend; 0: unknown
     pre_copy_seconds: float = 0  # suspend: for how long was copied while they ran
     pre_copy_bytes: int = 0      # that were copied then
+    left_behind: str = ""  # resume: the stopped processes that follow, not in `processes`; "": none
 
 
 @dataclasses.dataclass(frozen=True)

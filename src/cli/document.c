@@ -32,6 +32,8 @@ json_t *document_from_report(const struct vgpu_operation_report *report)
 
         if (document && !*report->lost)
                 json_object_del(document, "lost");
+        if (document && !*report->left_behind)
+                json_object_del(document, "left_behind");
         return document;
 }
 

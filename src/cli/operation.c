@@ -266,19 +266,32 @@ char *operation_describe_whole(char *text, const struct vgpu_operation_report *r
         return text;
 }
 
+/* "1 of 2 processes, ", where some were left behind; else "". */
+#define COUNT_MAX 48
+static const char *describe_count(char text[COUNT_MAX], const struct vgpu_operation_report *report)
+{
+        text[0] = '\0';
+        if (*report->left_behind)
+                snprintf(text, COUNT_MAX, "%u of %zu processes, ", report->n_processes,
+                         report->instance->n_processes);
+        return text;
+}
+
 void operation_tell_resumed(const struct arguments *arguments,
                             const struct vgpu_operation_report *report, json_t **ret_document)
 {
         char copy[OPERATION_TEXT_MAX], whole[OPERATION_WHOLE_MAX], devices[OPERATION_DEVICES_MAX];
-        char stop[OPERATION_STOP_MAX];
+        char stop[OPERATION_STOP_MAX], count[COUNT_MAX], clean[512];
 
         operation_tell_lost(report);
         if (arguments->is_json)
                 *ret_document = document_from_report(report);
         else
-                printf("resumed %s: %s%s%s, on %s\n", report->instance->name,
-                       operation_describe_copy(copy, report, "back"),
+                printf("resumed %s: %s%s%s%s, on %s%s%s\n", report->instance->name,
+                       describe_count(count, report), operation_describe_copy(copy, report, "back"),
                        operation_describe_whole(whole, report),
                        operation_describe_stop(stop, report),
-                       operation_describe_devices(devices, report, report->to_device));
+                       operation_describe_devices(devices, report, report->to_device),
+                       *report->left_behind ? "; " : "",
+                       text_clean(clean, sizeof(clean), report->left_behind));
 }

@@ -164,6 +164,17 @@ static void test_what_came_back_or_moved_is_one_line(void **state)
                 WORDS("resume", "train"),
                 "resumed train: 31.8 GiB back in 0.66 s (52.1 GB/s), context 0.35 s, 11.20 s in "
                 "all, 10.10 s of it to read from disk, on GPU 1\n");
+        expect_out(
+                "ResumeVgpu",
+                ANSWER("'vgpu':" VGPU(
+                        "train", "running", 34145055539,
+                        PROCESS
+                        "," PROCESS) ",'bytes':34145055539,'seconds':0.67,'copy_seconds':0.655,'context_seconds':0.35,"
+                                     "'drain_seconds':0,'processes':1,'from_device':0,'to_device':0,"
+                                     "'left_behind':'process 7 (a) is stopped and follows after kill -CONT 7'"),
+                WORDS("resume", "train"),
+                "resumed train: 1 of 2 processes, 31.8 GiB back in 0.66 s (52.1 GB/s), context "
+                "0.35 s, on GPU 0; process 7 (a) is stopped and follows after kill -CONT 7\n");
         expect_out("ResumeVgpu", ANSWER(REPORT(TRAIN, 0, 1) ",'stopped_seconds':75.25"),
                    WORDS("resume", "train"),
                    "resumed train: 31.8 GiB back in 0.66 s (52.1 GB/s), context 0.35 s, its "

@@ -210,7 +210,9 @@ static void test_an_unknown_word_is_unknown(void **state)
 
 static void test_a_part_has_an_object_of_its_own_or_none(void **state)
 {
-        const struct vgpu_operation_report report = { .instance = &train, .bytes = 5, .lost = "" };
+        const struct vgpu_operation_report report = {
+                .instance = &train, .bytes = 5, .lost = "", .left_behind = ""
+        };
         const struct vgpu_usage_seconds seconds = { .gpu = 1.5, .ofa = 2 };
         const struct vgpu_usage_account account = { .id = 1, .name = "a", .seconds = &seconds };
         CLEANUP(json_decrefp) json_t *made = record_make(&record_report, &report);

@@ -242,7 +242,10 @@ class Endings(case.Case):
         guest = self.host.train("train", *GUEST)
         self.call(SUSPEND)
         guest.signal(signal.SIGSTOP)
-        self.host.call(RESUME, name="train", timeout=0.5)
+        report = self.host.call(RESUME, name="train", timeout=0.5)
+        follows = f"process {guest.pid} (guest-train) is stopped and follows after kill -CONT {guest.pid}"
+        self.assertEqual((report["processes"], report["left_behind"]), (2, follows))
+        self.assertIn(follows, self.host.call("ListEvents", name="train")["events"][-1]["message"])
         self.assertEqual(self.host.get("train")["state"], "running")
         self.step()
         with self.assertRaisesRegex(Refused, f"process {guest.pid} ") as refusal:

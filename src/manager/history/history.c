@@ -167,14 +167,17 @@ static void note_success(struct history *history, const struct operation *operat
 {
         uint64_t duration_ms = (clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1000000;
         char way[2 * PLACE_TEXT_MAX + 24], size[SIZE_TEXT_MAX], asker[48];
+        char left_behind[OPERATION_LEFT_BEHIND_MAX];
         struct store_event spare, *event;
 
+        operation_describe_left_behind(operation, left_behind);
         event = note(history, operation->instance, operation->kind->past, &spare,
-                     "%s%s%s: %s %s in %.2f s%s", operation->kind->past,
+                     "%s%s%s: %s %s in %.2f s%s%s%s", operation->kind->past,
                      operation->is_by_itself ? " by itself" : "",
                      operation->keep_context ? ", its context stays" : "",
                      size_format(size, operation->bytes), describe_way(way, sizeof(way), operation),
-                     (double)duration_ms / 1e3, describe_asker(asker, sizeof(asker), operation));
+                     (double)duration_ms / 1e3, describe_asker(asker, sizeof(asker), operation),
+                     *left_behind ? "; " : "", left_behind);
         event->bytes = operation->bytes;
         event->duration_ms = duration_ms;
         event->copy_ms = operation->copy_ns / 1000000;

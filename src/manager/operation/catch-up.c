@@ -42,6 +42,9 @@ bool operation_leave_behind(struct operation *operation, struct guest *guest)
         log_event_of(guest->payer, LOG_LEVEL_WARNING, "left a process behind that hangs",
                      "vgpu=%s pid=%d name=%s operation=%s", operation->instance->name,
                      (int)guest->pid, log_quote(quoted, guest->name), operation->kind->name);
+        operation->bytes -=
+                guest->memory_bytes < operation->bytes ? guest->memory_bytes : operation->bytes;
+        operation->n_left_behind++;
         copies_end(operation, guest);
         if (guest->gate)
                 gate_link_hang_up(guest->gate); /* once it is awake it comes back and tells */

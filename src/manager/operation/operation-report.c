@@ -9,7 +9,9 @@
 #include <openvgpu/operation.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "daemon/log.h"
+#include "daemon/process.h"
 #include "manager/control/control.h"
 #include "manager/control/describe.h"
 #include "manager/model/device.h"
@@ -129,8 +131,50 @@ static uint64_t get_stopped_ns(const struct operation *operation)
         return clock_now(CLOCK_MONOTONIC) - operation->closing_ns;
 }
 
+/* Those with a name; of many, how many more. */
+#define LEFT_BEHIND_NAMED 2
+
+/* One that hangs is not stopped: nobody can continue it. */
+static void describe_one_behind(char text[OPERATION_LEFT_BEHIND_MAX], const struct guest *guest)
+{
+        size_t at = strlen(text);
+        int pid = (int)guest->pid;
+        bool is_stopped = process_is_stopped(guest->pid);
+        char name[PROCESS_NAME_MAX];
+
+        text_clean(name, sizeof(name), guest->name);
+        at += (size_t)snprintf(text + at, OPERATION_LEFT_BEHIND_MAX - at, "%sprocess %d (%.40s) ",
+                               at > 0 ? "; " : "", pid, name);
+        if (is_stopped)
+                snprintf(text + at, OPERATION_LEFT_BEHIND_MAX - at,
+                         "is stopped and follows after kill -CONT %d", pid);
+        else
+                snprintf(text + at, OPERATION_LEFT_BEHIND_MAX - at,
+                         "hung and follows once it answers");
+}
+
+char *operation_describe_left_behind(const struct operation *operation,
+                                     char text[OPERATION_LEFT_BEHIND_MAX])
+{
+        const struct guest *guest;
+        size_t n = 0, at;
+
+        text[0] = '\0';
+        if (!operation->kind->may_leave_behind)
+                return text;
+        list_for_each(guest, &operation->instance->guests, link)
+                if (!guest->is_dead && guest->presence == GUEST_ABSENT && n++ < LEFT_BEHIND_NAMED)
+                        describe_one_behind(text, guest);
+        at = strlen(text);
+        if (n > LEFT_BEHIND_NAMED)
+                snprintf(text + at, OPERATION_LEFT_BEHIND_MAX - at, "; %zu more",
+                         n - LEFT_BEHIND_NAMED);
+        return text;
+}
+
 static json_t *make_report(const struct operation *operation)
 {
+        char left_behind[OPERATION_LEFT_BEHIND_MAX] = "";
         uint64_t drain = operation->drained_ns ? operation->drained_ns - operation->started_ns : 0;
         const struct vgpu_operation_report record = {
                 .bytes = operation->bytes,
@@ -139,7 +183,7 @@ static json_t *make_report(const struct operation *operation)
                 .context_seconds = (double)operation->context_ns / 1e9,
                 .drain_seconds = (double)drain / 1e9,
                 .pool_seconds = (double)operation->pool_ns / 1e9,
-                .n_processes = (uint32_t)operation->n_processes,
+                .n_processes = (uint32_t)(operation->n_processes - operation->n_left_behind),
                 .from_device = operation->source.device[0]->index,
                 .to_device = operation->target.device[0]->index,
                 .lost = operation->lost,
@@ -149,6 +193,9 @@ static json_t *make_report(const struct operation *operation)
                 .stopped_seconds = (double)get_stopped_ns(operation) / 1e9,
                 .pre_copy_seconds = (double)operation->ahead.ns / 1e9,
                 .pre_copy_bytes = operation->ahead.bytes,
+                .left_behind = operation->had_left
+                                       ? ""
+                                       : operation_describe_left_behind(operation, left_behind),
         };
         json_t *report = record_make(&record_report, &record);
 
@@ -184,7 +231,8 @@ static void log_end(const struct operation *operation, bool has_succeeded)
                              (double)(clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1e9,
                              (double)operation->copy_ns / 1e9, (double)operation->context_ns / 1e9,
                              (double)operation->pool_ns / 1e9, (double)operation->fetch_ns / 1e9,
-                             operation->n_processes, place_describe(&operation->source, from),
+                             operation->n_processes - operation->n_left_behind,
+                             place_describe(&operation->source, from),
                              place_describe(&operation->target, to));
         else if (operation->is_recovery && !operation->has_failed_undo)
                 log_event(LOG_LEVEL_NOTICE, "undid an incomplete operation",

@@ -149,7 +149,7 @@ struct operation {
                 bool must_stop;
                 sd_event_source *timer;
         } ahead;
-        size_t n_processes;
+        size_t n_processes, n_left_behind; /* of them */
         size_t n_contexts; /* suspend: of movers that are there */
         char lost[160];    /* what to tell of a process that did not come along; "": all did */
         bool had_left;     /* there was nothing to do: operation_report_left() */
@@ -243,6 +243,15 @@ void operation_let_go_guest(struct operation *operation, struct guest *guest, co
  * then operation_start_catching_up() is for when its gate is back, or the operation is over.
  */
 bool operation_leave_behind(struct operation *operation, struct guest *guest);
+
+/*
+ * operation_describe_left_behind() - "process 42 (train) is stopped and follows after kill -CONT 42" into
+ * @text; "": none. Returns @text.
+ */
+#define OPERATION_LEFT_BEHIND_MAX 240
+char *operation_describe_left_behind(const struct operation *operation,
+                                     char text[OPERATION_LEFT_BEHIND_MAX]);
+
 bool operation_start_catching_up(struct instance *instance);
 
 /* operation_pause_catching_up() - it has failed, and is tried again after a while. */
