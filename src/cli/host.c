@@ -110,6 +110,7 @@ int host_find_instance(const struct arguments *arguments, struct vgpu_client *cl
                        struct vgpu_instance **ret_record)
 {
         CLEANUP(vgpu_instance_freep) struct vgpu_instance *record = NULL;
+        enum vgpu_error_kind kind;
 
         if (vgpu_instance_lookup(client, word, &record) == 0) {
                 bool is_active = record->state != VGPU_INSTANCE_SUSPENDED;
@@ -123,10 +124,11 @@ int host_find_instance(const struct arguments *arguments, struct vgpu_client *cl
                         *ret_record = TAKE(record);
                 return 0;
         }
-        /* vgpud does not have it or is not there: it may be one of NVIDIA's. */
+        /* vgpud does not have it or is not there: it may be one of NVIDIA's. If neither, vgpud knows names like it. */
         if (vgpu_instance_find(host, word, ret_instance) == 0)
                 return 0;
-        if (vgpu_host_get_error(host)->kind == VGPU_ERROR_NO_LIBRARY &&
+        kind = vgpu_host_get_error(host)->kind;
+        if ((kind == VGPU_ERROR_NO_LIBRARY || (ret_record && kind == VGPU_ERROR_NO_SUCH_VGPU)) &&
             vgpu_client_get_error(client)->kind == VGPU_ERROR_NO_SUCH_VGPU)
                 return say_error(arguments, client);
         return host_say_error(arguments, host);

@@ -58,9 +58,13 @@ static int run_migrate(const struct arguments *arguments, struct vgpu_client *cl
         static const struct several_operation operation = { run, tell };
         static const struct several several = { .operation = &operation };
 
-        if (!arguments_get(arguments, "device"))
+        const char *device = arguments_get(arguments, "device");
+
+        if (!device)
                 return say_usage(arguments, "'vgpu devices' lists the GPUs",
                                  "--device DEVICE is missing");
+        if (!*device)
+                return say_usage(arguments, "'vgpu devices' lists the GPUs", "the device is empty");
         return several_run(arguments, client, &several);
 }
 

@@ -86,6 +86,7 @@ class OneKind(case.Case):
         self.host.vgpu("suspend", "train")
         self.assertIn("suspended", self.host.vgpu("show", "train").output)
         self.assertIn("is suspended", self.host.vgpu("licence", "train", code=7).errors)
+        self.assertIn("there is no vGPU 'trian'\nhint: did you mean 'train'?", self.host.vgpu("show", "trian", code=3).errors)
         until(lambda: "train" not in self.host.vgpu("licence").output,
               "NVML to know that it is gone")
         self.host.vgpu("resume", "train", "--device", "1")

@@ -80,7 +80,9 @@ class Making(Case):
         self.assertIn("leave out", self.host.vgpu("create", "job", "--fb", "64M", "--devices", "2", "--device", "0", code=2).errors)
         self.make("large", "1", 768)
         self.assertIn("2 of 3 devices can take a part of 512 MiB, and 3 are needed",
-                      self.refused("create", "job", "--fb", "512M", "--devices", "3"))
+                      said := self.refused("create", "job", "--fb", "512M", "--devices", "3"))
+        self.assertIn("suspend or remove a vGPU", said)
+        self.assertRegex(self.refused("create", "job", "--fb", "2G", "--devices", "3"), "hint: ask for less\n")
         self.assertEqual(self.host.names(), ["large"])
 
     def test_it_is_shown_everywhere(self):

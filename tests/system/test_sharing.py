@@ -65,8 +65,9 @@ class Pairs:
         """It is told why, by one of these processes, and what to do."""
         done = self.host.vgpu(*command, code=None)
         self.assertNotEqual(done.code, 0, str(done))
-        self.assertRegex(done.errors, "process ({}) ".format("|".join(str(guest.pid) for guest in guests)))
-        self.assertIn("did not see when it was initialised", done.errors)
+        self.assertRegex(done.errors, r"process ({}) \(\S+\) shares memory with process \d+ \(\S+\), and cannot on device \d+: "
+                         "its driver did not see that device when it was initialised"
+                         .format("|".join(str(guest.pid) for guest in guests)))
         self.assertIn("OPENVGPU_ALL_DEVICES=1", done.errors)
 
     def suspend_and_resume(self, *options):
@@ -517,8 +518,7 @@ class Sharing(Pairs, case.Case):
             with self.assertRaises(Refused) as refused:
                 self.host.call("MigrateVgpu", name=name, device="1")
             self.assertEqual(refused.exception.name, "NotMovable")
-            self.assertIn("cannot share memory on a device that it did not see",
-                          refused.exception.parameters["message"])
+            self.assertIn("on device 1: its driver did not see that device", refused.exception.parameters["message"])
             self.assertNotIn("--group", refused.exception.parameters["hint"])
         self.host.vgpu("suspend", "rank0", "--group")
         self.refused("NotMovable", "ResumeVgpu", name="rank0", device="1", group=True)

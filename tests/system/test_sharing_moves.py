@@ -250,6 +250,7 @@ class OneDevice(Pairs, Case):
         pairs = [self.pair("descriptor", "job", "other"), self.pair("ipc", "other", "job")]
         for maker, user in pairs:
             self.check_both_ways(maker, user, 1)
+        self.assertIn("suspend --group, then resume --group --device", self.host.vgpu("migrate", "job", "--device", "2", code=1).errors)
         self.host.vgpu("suspend", "job", "--group")
         self.host.vgpu("resume", "job", "--group", "--device", "2")
         self.assertEqual([self.host.get(name)["device"] for name in ("job", "other")], [2, 2])

@@ -185,6 +185,17 @@ class Story(case.Case):
                        if row["vgpu_uuid"] == uuid] == ["new"], "the ledger to have the new name")
         guest.finish()
 
+    def test_a_device_that_is_empty_is_not_left_out(self):
+        done = self.host.vgpu("migrate", "train", "--device", "", code=2)
+        self.assertIn("the device is empty\nhint: 'vgpu devices' lists the GPUs", done.errors)
+
+    def test_a_vgpu_that_finds_no_room_elsewhere_can_be_made_smaller(self):
+        for name, device in (("train", "0"), ("other", "1")):
+            self.host.create(name, self.host.device(0)["memory_total"] * 3 // 4, device)
+        self.host.train("train", "--size", "4M")
+        done = self.host.vgpu("migrate", "train", "--device", "1", code=1)
+        self.assertIn("hint: make it smaller (vgpu resize), choose another device", done.errors)
+
     def test_a_new_name_that_is_the_old_one_is_refused_with_a_hint_that_harms_nobody(self):
         self.host.create("train")
         told = self.host.vgpu("rename", "train", "train", code=1)

@@ -190,6 +190,31 @@ static int check_request(struct manager *manager, const struct instance_request 
         return r < 0 ? r : check_named(request, failure);
 }
 
+/* Whatever else is there. */
+static size_t count_large_enough(const struct manager *manager, uint64_t frame_buffer)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < manager->n_devices; i++)
+                n += manager->device[i].memory_total >= frame_buffer;
+        return n;
+}
+
+static const char *advise_on_number(const struct manager *manager,
+                                    const struct instance_request *request,
+                                    const struct failure *why)
+{
+        size_t n = count_large_enough(manager, request->frame_buffer);
+
+        if (n == 0)
+                return "ask for less";
+        if (n < request->n_devices)
+                return "ask for less or for fewer";
+        if (why->name && strcmp(why->name, "Unsupported") == 0)
+                return "ask for fewer, or name the devices (--device)";
+        return "ask for less or for fewer, or suspend or remove a vGPU";
+}
+
 static int refuse_number(const struct manager *manager, const struct instance_request *request,
                          size_t n, const struct failure *why, struct failure *failure)
 {
@@ -199,10 +224,7 @@ static int refuse_number(const struct manager *manager, const struct instance_re
                 return failure_set(failure, -ENODEV, "NoSuchDevice", "ask for fewer",
                                    "there are %zu devices, not %zu", manager->n_devices,
                                    request->n_devices);
-        return failure_set(failure, -ENOSPC, "NoRoom",
-                           why->name && strcmp(why->name, "Unsupported") == 0
-                                   ? "ask for fewer, or name the devices (--device)"
-                                   : "ask for less or for fewer, or suspend or remove a vGPU",
+        return failure_set(failure, -ENOSPC, "NoRoom", advise_on_number(manager, request, why),
                            "%zu of %zu devices can take a part of %s, and %zu are needed: %s", n,
                            manager->n_devices, size_format(wanted, request->frame_buffer),
                            request->n_devices, why->message);

@@ -2,6 +2,8 @@
 #include "manager/operation/coming.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "manager/model/backing.h"
 #include "manager/model/clean-copy.h"
@@ -43,6 +45,19 @@ static int check_settings(const struct instance *instance, const struct device *
         return r < 0 ? r : schedule_check_move(instance, device, failure);
 }
 
+/* It is there already, and asks for nothing: its quota can be made smaller. */
+static void advise_to_resize(struct failure *failure)
+{
+        static const char ask[] = "ask for less, ";
+        char rest[sizeof(failure->hint)];
+
+        if (strncmp(failure->hint, ask, strlen(ask)) != 0)
+                return;
+        snprintf(rest, sizeof(rest), "%s", failure->hint + strlen(ask));
+        snprintf(failure->hint, sizeof(failure->hint), "make it smaller (vgpu resize), %.*s",
+                 (int)(sizeof(failure->hint) - 40), rest);
+}
+
 int coming_check_promise(const struct operation *operation, struct failure *failure)
 {
         struct instance *instance = operation->instance;
@@ -59,8 +74,11 @@ int coming_check_promise(const struct operation *operation, struct failure *fail
                                        failure);
         for (size_t i = 0; r == 0 && i < instance->n_parts; i++)
                 r = check_settings(instance, operation->target.device[i], failure);
-        return r < 0 ? r
-                     : backing_hold(instance, &operation->target, instance->frame_buffer, failure);
+        if (r == 0)
+                r = backing_hold(instance, &operation->target, instance->frame_buffer, failure);
+        if (r < 0)
+                advise_to_resize(failure);
+        return r;
 }
 
 /* By what the state page says of both, and so as NVML's library answers for their metadata. */

@@ -2,6 +2,7 @@
 #include "manager/operation/shared.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "manager/model/device.h"
@@ -38,14 +39,18 @@ static int look_outside(struct guest *partner, void *userdata)
         return 1;
 }
 
-static int refuse_outside(const struct guest *guest, const struct guest *other,
-                          struct failure *failure)
+/* There is no move of a group: it leaves, and comes back elsewhere. */
+static int refuse_outside(const struct operation *operation, const struct guest *guest,
+                          const struct guest *other, struct failure *failure)
 {
-        return failure_set(failure, -EOPNOTSUPP, "NotMovable",
-                           "--group takes along all vGPUs whose processes share memory",
-                           "process %d (%.40s) shares memory with process %d (%.40s) of vGPU %s",
-                           (int)guest->pid, guest->name, (int)other->pid, other->name,
-                           other->instance->name);
+        return failure_set(
+                failure, -EOPNOTSUPP, "NotMovable",
+                operation->kind == &operation_migrate
+                        ? "move all vGPUs whose processes share memory: suspend --group, "
+                          "then resume --group --device"
+                        : "--group takes along all vGPUs whose processes share memory",
+                "process %d (%.40s) shares memory with process %d (%.40s) of vGPU %s",
+                (int)guest->pid, guest->name, (int)other->pid, other->name, other->instance->name);
 }
 
 /*
@@ -60,17 +65,40 @@ static bool has_seen(const struct guest *guest, const struct device *device)
         return false;
 }
 
-static bool can_share_at(const struct guest *guest, const struct place *place)
+/* NULL: it can share memory on all of them. */
+static const struct device *find_unseen(const struct guest *guest, const struct place *place)
 {
         for (size_t i = 0; i < GATE_DEVICES_MAX && place->device[i]; i++)
                 if (!has_seen(guest, place->device[i]))
-                        return false;
-        return true;
+                        return place->device[i];
+        return NULL;
 }
 
-static int refuse_move(const struct operation *operation, const struct guest *guest,
-                       struct failure *failure)
+static int take_partner(struct guest *partner, void *userdata)
 {
+        const struct guest **ret_partner = userdata;
+
+        *ret_partner = partner;
+        return 1;
+}
+
+/* "process 42 (train)"; of memory whose maker is no guest: "another process". */
+#define PARTNER_MAX 80
+static const char *describe_partner(char text[PARTNER_MAX], struct guest *guest)
+{
+        const struct guest *partner = NULL;
+
+        if (sharing_each_partner(guest, take_partner, &partner) == 0)
+                return "another process";
+        snprintf(text, PARTNER_MAX, "process %d (%.40s)", (int)partner->pid, partner->name);
+        return text;
+}
+
+static int refuse_move(const struct operation *operation, struct guest *guest,
+                       const struct device *device, struct failure *failure)
+{
+        char partner[PARTNER_MAX];
+
         return failure_set(
                 failure, -EOPNOTSUPP, "NotMovable",
                 operation->kind == &operation_resume
@@ -78,10 +106,9 @@ static int refuse_move(const struct operation *operation, const struct guest *gu
                           "started with OPENVGPU_ALL_DEVICES=1 can be moved"
                         : "suspend and resume work; to move programs that share memory, "
                           "start them with OPENVGPU_ALL_DEVICES=1",
-                "process %d (%.40s) shares memory with another process, and the driver "
-                "cannot share memory on a device that it did not see when it was "
-                "initialised",
-                (int)guest->pid, guest->name);
+                "process %d (%.40s) shares memory with %s, and cannot on device %u: its driver "
+                "did not see that device when it was initialised",
+                (int)guest->pid, guest->name, describe_partner(partner, guest), device->index);
 }
 
 static bool shares(const struct guest *guest)
@@ -108,17 +135,20 @@ int shared_check_image(const struct instance *instance, struct failure *failure)
 int shared_check(struct operation *operation, struct failure *failure)
 {
         struct outside outside = { .operation = operation };
+        const struct device *unseen;
         struct guest *guest;
 
         if (operation->will_detach && shared_check_image(operation->instance, failure) < 0)
                 return -EOPNOTSUPP;
         operation_for_each_guest(guest, operation)
-                if (!place_is_equal(&operation->target, &operation->source) && shares(guest) &&
-                    !can_share_at(guest, &operation->target))
-                        return refuse_move(operation, guest, failure);
+                if (!place_is_equal(&operation->target, &operation->source) && shares(guest)) {
+                        unseen = find_unseen(guest, &operation->target);
+                        if (unseen)
+                                return refuse_move(operation, guest, unseen, failure);
+                }
         operation_for_each_guest(guest, operation)
                 if (sharing_each_partner(guest, look_outside, &outside) != 0)
-                        return refuse_outside(guest, outside.partner, failure);
+                        return refuse_outside(operation, guest, outside.partner, failure);
         return 0;
 }
 
