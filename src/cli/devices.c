@@ -3,13 +3,11 @@
 
 #include <openvgpu/device.h>
 
-#include "base/cleanup.h"
 #include "base/size.h"
 #include "cli/document.h"
+#include "cli/instance-devices.h"
 #include "cli/say.h"
 #include "cli/table.h"
-
-DEFINE_CLEANUP(struct vgpu_device_list *, vgpu_device_list_free);
 
 static const struct column columns[] = {
         { "INDEX", true }, { "NAME", false }, { "MEMORY", true },  { "PROMISED", true },

@@ -13,3 +13,12 @@ const char *instance_devices_format(char text[INSTANCE_DEVICES_MAX],
                                            instance->parts[i]->device);
         return text;
 }
+
+bool instance_devices_are_overcommitted(const struct vgpu_instance *instance,
+                                        const struct vgpu_device_list *devices)
+{
+        for (size_t i = 0; devices && i < devices->n_devices; i++)
+                if (devices->devices[i]->index == instance->device)
+                        return devices->devices[i]->is_overcommitted;
+        return false;
+}

@@ -52,7 +52,8 @@ static const struct column container_columns[] = {
         { "MOVABLE", true }, { "LAUNCHES", true }, { "CONTAINER", false }, { NULL, false },
 };
 
-static void add_long(struct table *table, const struct vgpu_instance *instance)
+static void add_long(struct table *table, const struct vgpu_instance *instance,
+                     const struct vgpu_device_list *devices)
 {
         const struct passwd *user = getpwuid(instance->owner);
         time_t created = (time_t)instance->created_seconds;
@@ -71,7 +72,10 @@ static void add_long(struct table *table, const struct vgpu_instance *instance)
                 table_add(table, "idle %s%s", duration_format(after, instance->idle_after),
                           instance->idle_keeps_context ? ", context stays" : "");
         else
-                table_add(table, "by command%s",
+                table_add(table, "%s%s",
+                          instance_devices_are_overcommitted(instance, devices)
+                                  ? "when others need the GPU"
+                                  : "by command",
                           instance->idle_keeps_context ? ", context stays" : "");
         table_add(table, "%s", instance->uuid);
 }
@@ -160,19 +164,22 @@ static void print_reasons(const struct found *found)
                                           found->instances[i]->demand_reason));
 }
 
-static int print_tables(const struct found *found, bool is_long)
+static int print_tables(struct vgpu_client *client, const struct found *found, bool is_long)
 {
+        CLEANUP(vgpu_device_list_freep) struct vgpu_device_list *devices = NULL;
         CLEANUP(table_deinitp) struct table table, processes;
         bool in_containers = is_long && has_containers(found);
         int r;
 
+        if (is_long && found->n > 0)
+                (void)vgpu_device_lookup_all(client, &devices); /* if not, they are unknown */
         table_init(&table, is_long ? long_columns : columns);
         table_init(&processes, in_containers ? container_columns : process_columns);
         for (size_t i = 0; i < found->n; i++) {
                 add(&table, found->instances[i]);
                 if (!is_long)
                         continue;
-                add_long(&table, found->instances[i]);
+                add_long(&table, found->instances[i], devices);
                 add_processes(&processes, found->instances[i], in_containers);
         }
 
@@ -222,7 +229,7 @@ static int show_again(const struct arguments *arguments, struct vgpu_client *cli
                 putchar('\n');
         if (r < 0)
                 printf("%s; trying again\n", vgpu_client_get_error(client)->message);
-        else if (print_tables(&found, arguments_get(arguments, "long") != NULL) < 0)
+        else if (print_tables(client, &found, arguments_get(arguments, "long") != NULL) < 0)
                 return say_failure(arguments, EXIT_CODE_FAILED, "OutOfMemory", "", "out of memory");
         return 0;
 }
@@ -259,7 +266,7 @@ static int run_ls(const struct arguments *arguments, struct vgpu_client *client)
                         puts(found.instances[i]->name);
                 return 0;
         }
-        if (print_tables(&found, arguments_get(arguments, "long") != NULL) < 0)
+        if (print_tables(client, &found, arguments_get(arguments, "long") != NULL) < 0)
                 return say_failure(arguments, EXIT_CODE_FAILED, "OutOfMemory", "", "out of memory");
         return 0;
 }

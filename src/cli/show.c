@@ -14,6 +14,7 @@
 #include "cli/duration.h"
 #include "cli/facts.h"
 #include "cli/host.h"
+#include "cli/instance-devices.h"
 #include "cli/usage.h"
 #include "record/records.h"
 
@@ -48,15 +49,21 @@ static char *describe_times(char text[TIMES_MAX], uint64_t times)
 }
 
 /* When it leaves its device by itself, how it waits for room, and what that came to. */
-static void add_residency(struct facts *facts, const struct vgpu_instance *record)
+static void add_residency(struct facts *facts, struct vgpu_client *client,
+                          const struct vgpu_instance *record)
 {
+        CLEANUP(vgpu_device_list_freep) struct vgpu_device_list *devices = NULL;
+        const char *never = "never";
         char time[DURATION_TEXT_MAX], bytes[SIZE_TEXT_MAX], times[TIMES_MAX];
 
         if (!record->swap_class[0])
                 return; /* the vgpud is older, and tells none of this */
+        (void)vgpu_device_lookup_all(client, &devices); /* if not, they are unknown */
+        if (instance_devices_are_overcommitted(record, devices))
+                never = "when others need the GPU";
         facts_add(facts, "idle_after", "leaves by itself", json_real(record->idle_after),
                   "%s%s%s%s", record->idle_after > 0 ? "after " : "",
-                  record->idle_after > 0 ? duration_format(time, record->idle_after) : "never",
+                  record->idle_after > 0 ? duration_format(time, record->idle_after) : never,
                   record->idle_after > 0 ? " without work" : "",
                   record->idle_keeps_context ? "; its context stays" : "");
         facts_add(facts, "idle_keep_context", NULL, json_boolean(record->idle_keeps_context), "%s",
@@ -102,7 +109,8 @@ static void add_parts(struct facts *facts, const struct vgpu_instance *record)
 }
 
 /* What vgpud says; it may not be there. */
-static void add_record(struct facts *facts, const struct vgpu_instance *record)
+static void add_record(struct facts *facts, struct vgpu_client *client,
+                       const struct vgpu_instance *record)
 {
         char used[SIZE_TEXT_MAX], quota[SIZE_TEXT_MAX], owner[USAGE_USER_MAX];
         const char *state = vgpu_instance_state_get_name(record->state);
@@ -124,13 +132,14 @@ static void add_record(struct facts *facts, const struct vgpu_instance *record)
         if (record->pool_group[0])
                 facts_add(facts, "pool_group", "pool group", json_string(record->pool_group), "%s",
                           record->pool_group);
-        add_residency(facts, record);
+        add_residency(facts, client, record);
 }
 
-static void add_suspended(struct facts *facts, const struct vgpu_instance *record)
+static void add_suspended(struct facts *facts, struct vgpu_client *client,
+                          const struct vgpu_instance *record)
 {
         facts_begin(facts, NULL, "vGPU");
-        add_record(facts, record);
+        add_record(facts, client, record);
         facts_add(facts, "id", "id", json_integer(record->id), "%u", record->id);
         facts_add(facts, "uuid", "UUID", json_string(record->uuid), "%s", record->uuid);
         facts_add(facts, "device", "device", json_null(),
@@ -164,7 +173,9 @@ static void add_placement(struct facts *facts, struct vgpu_host *host, uint32_t 
                 facts_add_number(facts, "placement", "placement", host, r, slot, "");
 }
 
-static void add_identity(struct facts *facts, struct vgpu_host *host, uint32_t instance)
+/* @is_first: of several parts, and so of the GPU of the first. */
+static void add_identity(struct facts *facts, struct vgpu_host *host, uint32_t instance,
+                         bool is_first)
 {
         CLEANUP(freep) char *uuid = NULL, *mdev = NULL, *driver = NULL, *bus_id = NULL;
         uint32_t number = 0;
@@ -181,7 +192,8 @@ static void add_identity(struct facts *facts, struct vgpu_host *host, uint32_t i
         r = vgpu_instance_get_pci_bus_id(host, instance, &bus_id);
         facts_add_text(facts, "pci_bus_id", "guest's PCI address", host, r, bus_id);
         r = vgpu_instance_get_device(host, instance, &number);
-        facts_add_number(facts, "device", "device", host, r, number, "");
+        facts_add_number(facts, "device", is_first ? "first device" : "device", host, r, number,
+                         is_first ? ", whose part of the vGPU these facts are of" : "");
         r = vgpu_instance_get_gpu_instance(host, instance, &number);
         facts_add_number(facts, "gpu_instance", "GPU instance", host, r, number, "");
         add_placement(facts, host, instance);
@@ -304,13 +316,13 @@ static void add_utilization(struct facts *facts, struct vgpu_host *host, uint32_
         facts_add(facts, "sm", "SM", json_null(), "(no sample)");
 }
 
-static void add_active(struct facts *facts, struct vgpu_host *host, uint32_t instance,
-                       const struct vgpu_instance *record)
+static void add_active(struct facts *facts, struct vgpu_client *client, struct vgpu_host *host,
+                       uint32_t instance, const struct vgpu_instance *record)
 {
         facts_begin(facts, NULL, "vGPU");
         if (record)
-                add_record(facts, record);
-        add_identity(facts, host, instance);
+                add_record(facts, client, record);
+        add_identity(facts, host, instance, record && record->n_parts > 1);
         add_type(facts, host, instance);
         add_state(facts, host, instance);
         add_licence(facts, host, instance);
@@ -341,9 +353,9 @@ static int run_show(const struct arguments *arguments, struct vgpu_client *clien
 
         facts_init(&facts, arguments);
         if (instance == 0)
-                add_suspended(&facts, record);
+                add_suspended(&facts, client, record);
         else
-                add_active(&facts, host, instance, record);
+                add_active(&facts, client, host, instance, record);
         return arguments->is_json ? document_print(arguments, facts_take(&facts)) : 0;
 }
 

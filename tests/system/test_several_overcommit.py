@@ -221,6 +221,8 @@ class Promises(Case):
         self.make("single", "0", 96)
         self.assertIn("left to promise", self.refused("create", "third", "--fb", "8M", "--device", "1,0"))
         self.make("elsewhere", "2", 256)  # that one fits on its device
+        self.assertIn("when others need the GPU", self.host.vgpu("ls", "-l", "single").output)
+        self.assertRegex(self.host.vgpu("show", "single").output, r"leaves by itself +when others need the GPU\n")
         self.host.vgpu("rm", "other")
         self.make("third", "0,1", 200)
 
