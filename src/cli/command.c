@@ -204,7 +204,7 @@ void command_print_all(void)
                "  1  refused or failed; what was begun is undone\n"
                "  2  the command line or a value in it is wrong\n"
                "  3  no such vGPU or device\n"
-               "  4  a program did not come to rest in time; it continues\n"
+               "  4  a program did not come to rest in time, or is stopped; nothing has changed\n"
                "  5  no vgpud answers\n"
                "  6  no permission\n"
                "  7  the vGPU is in the wrong state, or busy\n"

@@ -32,7 +32,9 @@ static const struct option options[] = {
           .argument = "DEVICE",
           .help = "index, UUID or beginning of a UUID; of several: 2,3 (default: what it left)" },
         OPERATION_OPTION_GROUP,
-        OPERATION_OPTION_TIMEOUT,
+        { .name = "timeout",
+          .argument = "SECONDS",
+          .help = "for room, its turn and its programs; then it stays suspended (10)" },
         { .name = NULL },
 };
 
@@ -45,6 +47,10 @@ const struct command command_resume = {
                 "vGPUs are resumed at the same time; if one fails, the others are still resumed.\n"
                 "With --group, all vGPUs whose processes share memory with it come back at the\n"
                 "same time.\n"
+                "\n"
+                "On the overcommitted GPU that it left, it waits for its turn: others leave for it.\n"
+                "With --device it has no turn on another overcommitted GPU, and is refused while\n"
+                "others have the memory. A stopped program follows when it is continued.\n"
                 "\n"
                 "An interrupt (Ctrl-C) ends the waiting, not the operation.\n",
         .examples = "vgpu suspend train --keep-context\n"

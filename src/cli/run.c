@@ -137,7 +137,11 @@ const struct command command_run = {
         .description =
                 "Runs a program, and all programs that it starts, in a vGPU. The program sees the\n"
                 "GPU of the vGPU (of a vGPU of several devices, each of them) with as much memory\n"
-                "as the quota, and no other. Any number of programs can share a vGPU.\n"
+                "as the quota. With OPENVGPU_ALL_DEVICES=1 it also sees the other GPUs of the host,\n"
+                "and cannot use them. Any number of programs can share a vGPU.\n"
+                "\n"
+                "vgpu run replaces CUDA_VISIBLE_DEVICES. To see fewer GPUs of a vGPU of several:\n"
+                "vgpu run --vgpu NAME -- env CUDA_VISIBLE_DEVICES=1 PROGRAM.\n"
                 "\n"
                 "In a suspended vGPU, the program waits in its first CUDA call until the vGPU is\n"
                 "resumed; a line on standard error says so.\n"
