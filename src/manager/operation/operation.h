@@ -150,9 +150,9 @@ struct operation {
                 sd_event_source *timer;
         } ahead;
         size_t n_processes, n_left_behind; /* of them */
-        size_t n_contexts; /* suspend: of movers that are there */
-        char lost[160];    /* what to tell of a process that did not come along; "": all did */
-        bool had_left;     /* there was nothing to do: operation_report_left() */
+        size_t n_contexts;                 /* suspend: of movers that are there */
+        char lost[160]; /* what to tell of a process that did not come along; "": all did */
+        bool had_left;  /* there was nothing to do: operation_report_left() */
 
         sd_event_source
                 *shared_timer; /* while gates have not told whose memory they have: shared.c */
