@@ -124,7 +124,16 @@ class Manager:
         self.log_path = self.folder / "vgpud.log"
         with open(self.log_path, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(command, env=self.environment, stderr=log)
-        clock.until(lambda: self.vgpu("info", may_fail=True), 30, "vgpud to answer")
+        try:
+            clock.until(lambda: self.has_ended() or self.vgpu("info", may_fail=True), 30, "vgpud to answer")
+            if self.has_ended():
+                raise RuntimeError(f"vgpud has ended: {self.log().strip()[-3000:]}")
+        except RuntimeError:
+            self.close()
+            raise
+
+    def has_ended(self):
+        return self.process.poll() is not None
 
     def find(self, name):
         found = str(self.options.prefix / "bin" / name) if self.options.prefix else shutil.which(name)

@@ -65,6 +65,20 @@ class Benches(unittest.TestCase):
         output = self.run_to_its_end("compat-demand", *DEVICE, "--seconds", 1, "--only", "plain-1", "--room", 20, status=1)
         self.assertIn("FAILED", output)
 
+    def test_a_name_that_is_unknown_is_refused_at_once(self):
+        for words in (("compat-demand", *DEVICE, "--only", "foo"), ("ranks", *DEVICE, "foo")):
+            process = self.start(*words)
+            _, errors = process.communicate(timeout=PATIENCE)
+            self.assertEqual(process.returncode, 1, errors)
+            self.assertIn("there is no program 'foo'", errors)
+            self.assertNotIn("Traceback", errors)
+
+    def test_a_refusal_of_the_ranks_is_told_in_a_line(self):
+        process = self.start("ranks", "--simulate", "2xH200:256M", "--fb", "100M", "--way", "move", "--to", "2,3", "--times", 1,
+                             "--seconds", 5, "plain")
+        _, errors = process.communicate(timeout=5 * PATIENCE)
+        self.assertIn("migrate job --device 2,3 --json: there is no device '2'", errors)
+
     def test_told_to_end(self):
         """Nothing is left of it."""
         before = keepers()
