@@ -98,6 +98,7 @@ class Making(Case):
         self.assertIn("created: 64 MiB on each of GPUs 0,1", self.host.vgpu("logs", "job").output)
         self.assertRegex(self.host.vgpu("show", "job").output,
                          r"on its devices +GPU 0: id \d+, 0 B, 0\.0 s of its time; GPU 1: id \d+, 0 B, 0\.0 s of its time\n")
+        self.assertRegex(self.host.vgpu("show", "job").output, r"\n  first device +0, whose part of the vGPU these facts are of\n")
         top = self.host.vgpu("top", "--once").output
         self.assertRegex(top, r"job +idle +2x ")
         for index in (0, 1):
