@@ -240,6 +240,11 @@ static uint64_t smaller(uint64_t a, uint64_t b)
         return a < b ? a : b;
 }
 
+uint64_t page_read_pending(const struct page *page, uint32_t slot, uint64_t limit)
+{
+        return smaller(atomic_load(&page->map->slot[slot].pending), limit);
+}
+
 /* In order: who is not told as pending has the driver's answer, or will see the ceiling. */
 void page_read_claim(const struct page *page, uint64_t limit, struct page_claim *ret_claim)
 {

@@ -72,6 +72,9 @@ struct page_claim {
 /* page_read_claim() - of all processes; what is more than the limit is cut off. */
 void page_read_claim(const struct page *page, uint64_t limit, struct page_claim *ret_claim);
 
+/* page_read_pending() - what the process in @slot says that the driver is being asked for, cut off at @limit. */
+uint64_t page_read_pending(const struct page *page, uint32_t slot, uint64_t limit);
+
 struct page_use {
         uint64_t movable; /* bytes; with the fixed ones at most the limit that was given */
         uint64_t fixed;

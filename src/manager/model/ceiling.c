@@ -6,6 +6,7 @@
 #include "manager/model/device.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/pending.h"
 
 #define LOOK_US 500000
 
@@ -41,9 +42,22 @@ uint64_t ceiling_freeze(struct device *device, const struct instance *except)
                 if (!part)
                         continue;
                 write_ceiling(part, CLOSED);
-                page_read_claim(&part->page, instance->frame_buffer, &part->claim);
+                pending_look(instance, part);
                 if (instance != except)
                         pending += part->claim.pending;
+        }
+        return pending;
+}
+
+uint64_t ceiling_get_pending(const struct device *device)
+{
+        struct instance *instance;
+        uint64_t pending = 0;
+
+        list_for_each(instance, &device->manager->instances, link) {
+                const struct instance_part *part = find_resident(instance, device);
+
+                pending += part ? part->claim.pending : 0;
         }
         return pending;
 }

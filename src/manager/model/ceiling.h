@@ -21,9 +21,12 @@ struct instance;
 
 /*
  * ceiling_freeze() - before the driver is asked. Returns what the driver is being asked for just now, by all
- * but @except, which may be NULL.
+ * but @except, which may be NULL, as far as that is to be believed (pending.h).
  */
 uint64_t ceiling_freeze(struct device *device, const struct instance *except);
+
+/* ceiling_get_pending() - the same by all, as of the last look. */
+uint64_t ceiling_get_pending(const struct device *device);
 
 /*
  * ceiling_settle() - after it: @free bytes, with the room's mark from before and what ceiling_freeze()

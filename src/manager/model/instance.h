@@ -21,6 +21,7 @@
 #include "daemon/failure.h"
 #include "manager/model/account.h"
 #include "manager/model/meter-record.h"
+#include "manager/model/pending-record.h"
 #include "manager/model/place.h"
 #include "manager/model/residency-record.h"
 #include "state/page.h"
@@ -45,8 +46,9 @@ struct instance_part {
         struct device *device;
         uint32_t id; /* NVML's; that of the first part is the vGPU's */
         struct page page;
-        struct page_claim claim; /* at the last look of the ceilings */
-        uint32_t placement;      /* first slot on @placed_on; STATE_PLACEMENT_NONE */
+        struct page_claim claim; /* at the last look: pending.h */
+        struct pending pending;
+        uint32_t placement; /* first slot on @placed_on; STATE_PLACEMENT_NONE */
         const struct device *placed_on;
         uint32_t state_slot;         /* UINT32_MAX: not published yet */
         struct state_instance shown; /* what the state page says of it */

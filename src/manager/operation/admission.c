@@ -26,6 +26,9 @@
 #define STAGE_RESERVE      (1024 * MIB)
 #define STAGE_RESERVE_PART 16
 
+/* What others ask the driver for is there in a moment, or is not believed for long. */
+#define PENDING_LOOK_US 100000
+
 static void ask_driver(struct operation *operation);
 static void look(struct operation *operation);
 static void start_timer(struct operation *operation);
@@ -156,6 +159,7 @@ static void look_at_first(struct device *device)
 static void leave_queue(struct operation *operation)
 {
         operation->admission.timer = sd_event_source_disable_unref(operation->admission.timer);
+        operation->admission.again = sd_event_source_disable_unref(operation->admission.again);
         list_remove(&operation->admission.link);
 }
 
@@ -275,6 +279,7 @@ void admission_note_lack(struct operation *operation, size_t part, uint64_t free
                 return;
         operation->admission.part = part;
         operation->admission.free = free;
+        operation->admission.pending = ceiling_get_pending(device_of(operation));
         operation->admission.needed = needed;
 }
 
@@ -316,6 +321,7 @@ static void await_turn(struct operation *operation)
                 forget(operation, i);
                 ceiling_look(operation->target.device[i]);
         }
+        operation->admission.again = sd_event_source_disable_unref(operation->admission.again);
         list_remove(&operation->admission.link);
         look_at_first(device_of(operation));
         observer_tell_instance(&operation->instance->manager->observers, operation->instance,
@@ -329,6 +335,27 @@ void admission_take_turn(struct operation *operation)
         ask_next(operation);
 }
 
+static int on_look_again(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct operation *operation = userdata;
+
+        (void)source, (void)usec;
+        operation->admission.again = sd_event_source_disable_unref(operation->admission.again);
+        look_at_first(device_of(operation));
+        return 0;
+}
+
+/* No operation's end tells when it has come out what others ask for. False: it lacks more than that. */
+static bool look_again(struct operation *operation)
+{
+        if (!operation->admission.lacks_pending)
+                return false;
+        return operation->admission.again ||
+               sd_event_add_time_relative(operation->instance->manager->event,
+                                          &operation->admission.again, CLOCK_MONOTONIC,
+                                          PENDING_LOOK_US, 1000, on_look_again, operation) >= 0;
+}
+
 /* What did not fit. */
 static void wait_or_refuse(struct operation *operation)
 {
@@ -338,7 +365,8 @@ static void wait_or_refuse(struct operation *operation)
                 return;
         }
         forget(operation, operation->admission.part);
-        if (operation->admission.is_late || (!has_turn(operation) && !has_others(operation))) {
+        if (operation->admission.is_late ||
+            (!has_turn(operation) && !look_again(operation) && !has_others(operation))) {
                 refuse(operation);
                 return;
         }
@@ -498,6 +526,8 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
         left = room_balance(&device->room, info->memory_free + operation->admission.held,
                             operation->admission.mark) -
                (int64_t)operation->admission.pending + (int64_t)sum_later(operation);
+        operation->admission.lacks_pending =
+                left < 0 && left + (int64_t)operation->admission.pending >= 0;
         if (left < 0) {
                 if (!give_up_staging(operation))
                         wait_or_refuse(operation);
@@ -546,6 +576,7 @@ static void look(struct operation *operation)
 {
         operation->admission.is_looking = true;
         operation->admission.is_failed = operation->admission.is_full = false;
+        operation->admission.lacks_pending = false;
         (void)ask_all(operation);
         ask_driver(operation);
 }

@@ -173,7 +173,9 @@ struct operation {
         struct {
                 struct list link; /* in a device's admissions, while it waits for its promises */
                 sd_event_source *timer;
+                sd_event_source *again; /* it lacks only what others ask for: to look again */
                 bool can_wait, is_waiting, is_late;
+                bool lacks_pending;
                 bool is_looking;  /* the driver is being asked */
                 bool awaits_turn; /* not in that list: others are to leave for it first */
                 bool is_failed, is_full;

@@ -6,12 +6,14 @@
  */
 #include "base/clock.h"
 #include "base/fault.h"
+#include "manager/model/ceiling.h"
 #include "manager/model/device-mover.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/pending.h"
 #include "manager/model/promise.h"
 #include "manager/operation/operation.h"
 #include "manager/residency/residency-internal.h"
@@ -114,7 +116,8 @@ static int64_t get_free(const struct residency *residency, const struct device *
         if (!promise_is_overcommitted(device))
                 return get_free_by_books(device);
         return room_balance(&device->room, look->memory_free, look->mark) +
-               get_promised_here(device) - get_unpromised(device);
+               get_promised_here(device) - get_unpromised(device) -
+               (int64_t)ceiling_get_pending(device);
 }
 
 static void decide(struct residency *residency, uint64_t group)
@@ -197,12 +200,26 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
         observer_tell_changed(&residency->manager->observers);
 }
 
+static void look_at_pending(const struct device *device)
+{
+        struct instance *instance;
+
+        list_for_each(instance, &device->manager->instances, link) {
+                struct instance_part *part =
+                        instance_is_off(instance) ? NULL : instance_find_part(instance, device);
+
+                if (part)
+                        pending_look(instance, part);
+        }
+}
+
 static void on_context(struct mover *mover, const struct mover_done *done, void *userdata)
 {
         struct residency_look *look = userdata;
 
         look->device->has_context |= done->error == 0;
         look->asked_mark = room_mark(&look->device->room);
+        look_at_pending(look->device);
         if (done->error == 0 && mover_info(mover, on_info, look) == 0)
                 return;
         look->not_before_ns = clock_now(CLOCK_MONOTONIC) + NO_CONTEXT_NS;

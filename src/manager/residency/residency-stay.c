@@ -34,12 +34,17 @@ static bool has_context(const struct guest *guest, size_t part)
                guest->meter.part[part].context_bytes > 0;
 }
 
-/* What is free there when it has left. While it leaves, that does not get less because some of it is free already. */
+/*
+ * What is free there when it has left. While it leaves, that does not get less because some of it is free already.
+ *
+ * What it asks the driver for is not free either (residency-look.c). In it counts what is charged already, so it has the
+ * larger one of both.
+ */
 static uint64_t get_bytes(const struct instance *instance, size_t part)
 {
         const struct device *device = instance->part[part].device;
+        uint64_t sum = 0, pending = instance->part[part].claim.pending;
         const struct guest *guest;
-        uint64_t sum = 0;
 
         if (!promise_is_overcommitted(device))
                 return instance->frame_buffer;
@@ -52,7 +57,7 @@ static uint64_t get_bytes(const struct instance *instance, size_t part)
                 if (!instance->residency.keeps_context && has_context(guest, part))
                         sum += footprint_get(guest, part, device);
         }
-        return sum;
+        return sum > pending ? sum : pending;
 }
 
 /* What it takes to go on: its allocations wait for it. */
