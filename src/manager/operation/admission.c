@@ -246,6 +246,15 @@ static uint64_t sum_own(const struct operation *operation)
         return sum;
 }
 
+/* What is held for it until its turn comes is not others'. */
+static uint64_t get_held(const struct operation *operation)
+{
+        const struct room_promise *promise =
+                &operation->instance->part[operation->admission.part].residency.promise;
+
+        return room_is_to(promise, &device_of(operation)->room) ? promise->bytes : 0;
+}
+
 /* Of an overcommitted device, where others leave for it: so much is free, and it was not its turn. */
 static void refuse_turn(struct operation *operation)
 {
@@ -259,7 +268,8 @@ static void refuse(struct operation *operation)
         uint64_t own = sum_own(operation);
         const struct lack lack = {
                 .free = operation->admission.free,
-                .owed = room_owed(&device->room) - own,
+                .owed = room_owed(&device->room) - own - get_held(operation),
+                .asked = operation->admission.pending,
                 .needed = own > 0 && !operation->admission.awaits_turn
                                   ? own
                                   : operation->admission.needed,

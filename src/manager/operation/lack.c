@@ -13,26 +13,42 @@
 
 #define HINT "end or suspend what is there, or choose another device"
 
+/* Who has a claim to what is free. */
+static void describe_claims(const struct lack *lack, char *text, size_t size)
+{
+        char owed[SIZE_TEXT_MAX], asked[SIZE_TEXT_MAX];
+
+        size_format(owed, lack->owed);
+        size_format(asked, lack->asked);
+        if (lack->asked == 0)
+                snprintf(text, size, "%s are promised to others", owed);
+        else if (lack->owed == 0)
+                snprintf(text, size, "%s are being allocated", asked);
+        else
+                snprintf(text, size, "%s are promised to others, %s are being allocated", owed,
+                         asked);
+}
+
 void lack_describe(const struct lack *lack, uint32_t device, char ret_text[LACK_TEXT_MAX])
 {
-        char free[SIZE_TEXT_MAX], owed[SIZE_TEXT_MAX], left[SIZE_TEXT_MAX], needed[SIZE_TEXT_MAX];
+        char free[SIZE_TEXT_MAX], left[SIZE_TEXT_MAX], needed[SIZE_TEXT_MAX], claims[128];
+        bool is_all = lack->owed >= lack->free || lack->asked >= lack->free - lack->owed;
 
         size_format(free, lack->free);
-        size_format(owed, lack->owed);
         size_format(needed, lack->needed);
-        if (lack->owed == 0)
+        describe_claims(lack, claims, sizeof(claims));
+        if (lack->owed == 0 && lack->asked == 0)
                 snprintf(ret_text, LACK_TEXT_MAX, "device %u has %s free, %s are needed", device,
                          free, needed);
-        else if (lack->owed >= lack->free)
+        else if (is_all)
                 snprintf(ret_text, LACK_TEXT_MAX,
-                         "device %u has %s free and promised %s to others, so nothing is left, %s "
-                         "are needed",
-                         device, free, owed, needed);
+                         "device %u has %s free, %s, so nothing is left, %s are needed", device,
+                         free, claims, needed);
         else
                 snprintf(ret_text, LACK_TEXT_MAX,
-                         "device %u has %s free, of which %s are promised to others and %s are "
-                         "left, %s are needed",
-                         device, free, owed, size_format(left, lack->free - lack->owed), needed);
+                         "device %u has %s free, of which %s and %s are left, %s are needed",
+                         device, free, claims,
+                         size_format(left, lack->free - lack->owed - lack->asked), needed);
 }
 
 void lack_fail(struct operation *operation, const struct device *device, const struct lack *lack)

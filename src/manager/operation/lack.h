@@ -10,11 +10,14 @@ struct device;
 struct guest;
 struct operation;
 
-#define LACK_TEXT_MAX 192
+#define LACK_TEXT_MAX 288
 
-/* What there is of a device, in bytes: @owed of what is free are promised to others, and may be more than that. */
+/*
+ * What there is of a device, in bytes: @owed of what is free are promised to others, and may be more than that; for @asked the
+ * processes that are there ask the driver just now.
+ */
 struct lack {
-        uint64_t free, owed, needed;
+        uint64_t free, owed, asked, needed;
 };
 
 /* lack_describe() - "device 0 has 3 GiB free, of which 2 GiB are promised to others and 1 GiB are left, 2 GiB are needed". */

@@ -6,13 +6,19 @@
 #include "base/test.h"
 #include "manager/operation/lack.h"
 
-static void check(uint64_t free, uint64_t owed, uint64_t needed, const char *expected)
+static void check_asked(uint64_t free, uint64_t owed, uint64_t asked, uint64_t needed,
+                        const char *expected)
 {
-        const struct lack lack = { free, owed, needed };
+        const struct lack lack = { free, owed, asked, needed };
         char text[LACK_TEXT_MAX];
 
         lack_describe(&lack, 1, text);
         assert_string_equal(text, expected);
+}
+
+static void check(uint64_t free, uint64_t owed, uint64_t needed, const char *expected)
+{
+        check_asked(free, owed, 0, needed, expected);
 }
 
 static void test_nothing_is_promised(void **state)
@@ -35,17 +41,34 @@ static void test_no_more_of_it_is_promised_than_there_is(void **state)
 {
         (void)state;
         check(40 * MIB, 900 * MIB, 60 * MIB,
-              "device 1 has 40 MiB free and promised 900 MiB to others, so nothing is left, 60 MiB "
+              "device 1 has 40 MiB free, 900 MiB are promised to others, so nothing is left, 60 MiB "
               "are needed");
         check(40 * MIB, 40 * MIB, 60 * MIB,
-              "device 1 has 40 MiB free and promised 40 MiB to others, so nothing is left, 60 MiB "
+              "device 1 has 40 MiB free, 40 MiB are promised to others, so nothing is left, 60 MiB "
               "are needed");
+}
+
+/* As the driver may have given it already, it may be as much as what is free. */
+static void test_what_is_being_allocated_is_not_left(void **state)
+{
+        (void)state;
+        check_asked(
+                240 * MIB, 0, 200 * MIB, 98 * MIB,
+                "device 1 has 240 MiB free, of which 200 MiB are being allocated and 40 MiB are "
+                "left, 98 MiB are needed");
+        check_asked(
+                240 * MIB, 100 * MIB, 50 * MIB, 98 * MIB,
+                "device 1 has 240 MiB free, of which 100 MiB are promised to others, 50 MiB are "
+                "being allocated and 90 MiB are left, 98 MiB are needed");
+        check_asked(240 * MIB, 200 * MIB, 50 * MIB, 98 * MIB,
+                    "device 1 has 240 MiB free, 200 MiB are promised to others, 50 MiB are being "
+                    "allocated, so nothing is left, 98 MiB are needed");
 }
 
 /* The longest numbers there are. */
 static void test_there_is_room(void **state)
 {
-        const struct lack lack = { UINT64_MAX, UINT64_MAX - 1023 * GIB, UINT64_MAX };
+        const struct lack lack = { UINT64_MAX, UINT64_MAX - 2047 * GIB, 1023 * GIB, UINT64_MAX };
         char text[LACK_TEXT_MAX];
 
         (void)state;
@@ -59,6 +82,7 @@ int main(void)
                 cmocka_unit_test(test_nothing_is_promised),
                 cmocka_unit_test(test_it_says_what_is_left),
                 cmocka_unit_test(test_no_more_of_it_is_promised_than_there_is),
+                cmocka_unit_test(test_what_is_being_allocated_is_not_left),
                 cmocka_unit_test(test_there_is_room),
         };
 
