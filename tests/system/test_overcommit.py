@@ -577,27 +577,29 @@ class Sharers(Overcommitted):
 
 
 class Liars(Overcommitted):
-    """Processes that ask for room all the time and take nothing."""
+    """Processes that say what is not so."""
 
-    WANTED_AT = 8 * 6 + 4 * 4 + 8 + 8  # in a slot of the instance page (src/state/instance-page.h)
+    PENDING_AT = 8 * 6 + 4 * 4  # in a slot of the instance page (src/state/instance-page.h)
+    WANTED_AT = PENDING_AT + 8 + 8
     ASKS_AT = WANTED_AT + 8
 
-    def lie(self, vgpu):
+    def lie(self, vgpu, at, size):
         gate = Gate(str(self.host.run / "gate.sock"))
         gate.join(vgpu)
         _, body, fds = gate.receive_message()
         page = mmap.mmap(fds[0], os.fstat(fds[0]).st_size)
         slot = 64 + 128 * struct.unpack_from("<I", body)[0]
-        struct.pack_into("<Q", page, slot + self.WANTED_AT, 2 * MIB)
+        struct.pack_into("<Q", page, slot + at, size)
         for n in range(1, 10000):
-            struct.pack_into("<I", page, slot + self.ASKS_AT, n)
+            if at == self.WANTED_AT:
+                struct.pack_into("<I", page, slot + self.ASKS_AT, n)
             select.select([], [], [], 0.2)
 
-    def start_liar(self, vgpu):
+    def start_liar(self, vgpu, at=WANTED_AT, size=2 * MIB):
         pid = os.fork()
         if pid == 0:
             try:
-                self.lie(vgpu)
+                self.lie(vgpu, at, size)
             finally:
                 os._exit(1)
         self.addCleanup(os.waitpid, pid, 0)
@@ -617,6 +619,53 @@ class Liars(Overcommitted):
             wanted = guest.steps() + 40  # it takes the liars some rounds
             until(lambda guest=guest, wanted=wanted: guest.steps() >= wanted, "the steps", seconds=60)
         self.finish(*guests)
+
+    def start_pending(self, name, size):
+        """It says that the driver is being asked for so much, for ever."""
+        self.start_liar(self.host.call("CreateVgpu", name=name, frame_buffer=size)["vgpu"]["uuid"],
+                        self.PENDING_AT, size)
+        until(lambda: f"process joined vgpu={name}" in (self.host.root / "log").read_text(), "it to have joined")
+
+    def test_the_driver_is_asked_for_the_whole_quota_for_ever(self):
+        """Nor does it leave; the others go on."""
+        guests = [self.guest(self.create(f"v{i}")) for i in range(3)]
+        self.start_pending("liar", QUOTA)
+        for guest in guests:
+            wanted = guest.steps() + 20
+            until(lambda guest=guest, wanted=wanted: guest.steps() >= wanted, "the steps", seconds=60)
+        self.finish(*guests)
+
+    def test_what_is_promised_by_quota_comes_back(self):
+        """Without overcommit, too; and who does not wait for it is told why."""
+        self.host.kill_manager()
+        self.host.options = ["--simulate", "1xH200:256M", "--pool-limit", "1G"]
+        self.host.start()
+        guest = self.guest(self.create("own", size=100 * MIB), "--on-demand")
+        self.host.call("SuspendVgpu", name="own")
+        self.start_pending("liar", 150 * MIB)
+        refused = expect_error("NoRoom", self.host.call, "ResumeVgpu", name="own", timeout=1)
+        self.assertIn("150 MiB are being allocated and", refused.parameters["message"])
+        self.host.call("ResumeVgpu", name="own", timeout=30)
+        guest.step()
+        self.finish(guest)
+
+    def test_one_that_is_stopped_while_it_allocates(self):
+        """The driver is not asked for anything as long as it is stopped."""
+        self.create("stopped")
+        environment = dict(os.environ, **self.host.call("PrepareRun", name="stopped")["environment"],
+                           OPENVGPU_FAULT_DIR=str(self.host.faults))
+        (self.host.faults / "gate-asking=pause").touch()
+        stopped = Guest([os.environ["TEST_GUESTS"] + "/guest-train", "--size", "150M", "--piece", "150M"], environment)
+        self.host.guests.append(stopped)
+        self.host.wait_paused("gate-asking")
+        stopped.signal(signal.SIGSTOP)
+        guests = [self.guest(self.create(f"v{i}")) for i in range(3)]
+        for guest in guests:
+            wanted = guest.steps() + 20
+            until(lambda guest=guest, wanted=wanted: guest.steps() >= wanted, "the steps", seconds=60)
+        stopped.signal(signal.SIGCONT)
+        self.host.go_on("gate-asking")
+        self.finish(*guests, stopped.wait_ready())
 
 
 class Faults(Overcommitted):
