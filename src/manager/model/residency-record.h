@@ -29,6 +29,7 @@ struct residency_instance {
                 failed_ns; /* the last: when it was, if pause_ns is more than 0 */
         bool was_cut;      /* see scheduler/stay.h */
         bool lacked_room;
+        uint32_t n_passed; /* times in turn that others were promised its room before it was */
         bool is_interactive;
         struct {
                 uint64_t resident_ns; /* until present_ns */

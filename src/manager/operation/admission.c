@@ -279,6 +279,7 @@ static void refuse(struct operation *operation)
                 refuse_turn(operation);
                 return;
         }
+        operation->admission.was_passed = lack.free >= lack.needed;
         lack_fail(operation, device, &lack);
         end(operation);
 }

@@ -176,6 +176,7 @@ struct operation {
                 sd_event_source *again; /* it lacks only what others ask for: to look again */
                 bool can_wait, is_waiting, is_late;
                 bool lacks_pending;
+                bool was_passed;  /* refused, as others were promised the room that there is */
                 bool is_looking;  /* the driver is being asked */
                 bool awaits_turn; /* not in that list: others are to leave for it first */
                 bool is_failed, is_full;

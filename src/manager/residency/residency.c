@@ -46,6 +46,9 @@
 #define COME_PAUSE_NS      (250 * NS_PER_MS)
 #define COME_PAUSE_MAX_NS  (8 * (uint64_t)NS_PER_SECOND)
 
+/* So often in turn others may be promised the room of one that comes before that is its failure. */
+#define PASSED_MAX 3
+
 /* What coming in needs more after there was not room enough: so much, then twice as much, a part of the device at most. */
 #define LACK_FIRST (32 * MIB)
 #define LACK_PART  4
@@ -130,6 +133,7 @@ void residency_fail(struct instance *instance, bool is_leaving, const char *reas
 static void succeed(struct instance *instance)
 {
         instance->residency.pause_ns = instance->residency.not_before_ns = 0;
+        instance->residency.n_passed = 0;
         note_reason(instance, "");
 }
 
@@ -515,11 +519,32 @@ static void note_stayed(struct instance *instance)
                      "vgpu=%s", instance->name);
 }
 
+/*
+ * Between the decision and its promise others were promised the room: it needs no more than it did, and tries again soon. If
+ * that happens again and again, the decision may not see what is promised: then it is a failure like others.
+ */
+static bool note_passed(const struct operation *operation)
+{
+        struct residency_instance *mine = &operation->instance->residency;
+
+        if (!operation->is_by_itself || !operation->admission.was_passed ||
+            mine->n_passed >= PASSED_MAX)
+                return false;
+        mine->n_passed++;
+        mine->not_before_ns = now_ns() + COME_PAUSE_NS;
+        log_event_of(operation->instance->owner, LOG_LEVEL_INFO,
+                     "waits again: others were promised its room", "vgpu=%s",
+                     operation->instance->name);
+        return true;
+}
+
 static void note_failure(const struct operation *operation)
 {
         struct instance *instance = operation->instance;
         bool is_leaving = operation->kind == &operation_suspend;
 
+        if (!is_leaving && note_passed(operation))
+                return;
         if (operation->is_early && operation->is_broken)
                 note_stayed(instance);
         else if (operation->is_by_itself)
