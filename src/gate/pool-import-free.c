@@ -109,17 +109,6 @@ static bool end_piece(struct import_piece *piece, struct view *views, CUresult r
         return false;
 }
 
-/* The driver is not called while something is captured, which that would ruin. */
-static bool begin_to_unmap(void)
-{
-        if (!idle_try_hold())
-                return false;
-        if (!capture_is_active())
-                return true;
-        idle_release();
-        return false;
-}
-
 bool pool_import_give_back(void)
 {
         struct import_piece *piece;
@@ -129,7 +118,7 @@ bool pool_import_give_back(void)
         if (atomic_load(&pool_imports.n_over) == 0)
                 return false;
         do {
-                if (!begin_to_unmap())
+                if (!pool_look_begin())
                         return true;
                 piece = next_to_go(false);
                 if (piece)

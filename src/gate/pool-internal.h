@@ -82,6 +82,12 @@ CUresult mark_wait(const struct stock_mark *mark, const struct pool_stream *stre
 /* mark_drop_unused() - @context has ended, and its events with it; with the lock. */
 void mark_drop_unused(CUcontext context);
 
+/*
+ * pool_look_begin() - idle_hold(), unless it would have to wait, or something is captured: to ask the driver about an
+ * event, or to unmap, would ruin that. Ended by idle_release().
+ */
+bool pool_look_begin(void);
+
 /* pool_look() - ask the driver which of the pool's marks are done; with the lock. */
 void pool_look(struct pool *pool);
 

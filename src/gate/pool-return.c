@@ -48,8 +48,7 @@ static bool look_at_pool(struct pool *pool)
         return n > 0;
 }
 
-/* The driver is not asked while something is captured, which that would ruin, or a context ends. */
-static bool look_begin(void)
+bool pool_look_begin(void)
 {
         if (!idle_try_hold())
                 return false;
@@ -61,7 +60,7 @@ static bool look_begin(void)
 
 void pool_look(struct pool *pool)
 {
-        if (!pool->stock.oldest || !look_begin())
+        if (!pool->stock.oldest || !pool_look_begin())
                 return;
         (void)look_at_pool(pool);
         idle_release();
@@ -72,7 +71,7 @@ static bool look_at_all(void)
 {
         bool any = false;
 
-        if (!look_begin())
+        if (!pool_look_begin())
                 return false;
         for (struct pool *pool = pools.first; pool; pool = pool->next)
                 any |= look_at_pool(pool);
