@@ -6,7 +6,6 @@ import os
 import pathlib
 import resource
 import signal
-import time
 import unittest
 
 import case
@@ -204,12 +203,13 @@ class Sharing(Pairs, case.Case):
         host.create("job", "400M")
         path = self.new_path()
         maker = host.run("job", "guest-share", "make", "ipc", path, "4K", 2500).wait_ready()
+        before = self.count_fds(host.manager.pid)
         paused = pathlib.Path(host.fault_directory, "foreign.close")
         armed = paused.with_name("foreign.close=pause")
         armed.write_text("1+")
         user = host.run("job", "guest-share", "use", "ipc", path, "4K", 2500)
-        until(paused.exists, "descriptors to be closed", context=host.log)
-        time.sleep(1)  # many more come than may wait
+        until(lambda: self.count_fds(host.manager.pid) > before + 512, "more descriptors than may wait", context=host.log)
+        self.assertTrue(paused.exists())
         self.assertNotIn("ready", user.lines)
         armed.unlink()
         paused.unlink()
