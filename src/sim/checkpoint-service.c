@@ -23,13 +23,15 @@
 #include <unistd.h>
 
 #include "sim/call.h"
+#include "sim/context.h"
 #include "sim/memory-file.h"
 #include "sim/process.h"
 #include "sim/snapshot.h"
 
 static struct {
         int listener;
-        int operation; /* the connection of the caller that has our memory now; -1: none */
+        int operation;   /* the connection of the caller that has our memory now; -1: none */
+        bool is_spoiled; /* no checkpoint of this process succeeds any more */
 } service = { .listener = -1, .operation = -1 };
 
 void checkpoint_service_address(struct sockaddr_un *address, uint32_t slot)
@@ -107,10 +109,31 @@ static CUresult begin_operation(int caller, CUresult result, CUprocessState stat
         return service.operation < 0 ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
 }
 
+static bool has_room(void)
+{
+        PROCESS_LOCKED();
+
+        for (CUcontext context = process.contexts; context; context = context->next)
+                if (context->cost > 0 && !context_has_room(context))
+                        return false;
+        return true;
+}
+
+/* As an H200 with driver 580: one that had too little memory of the device is the last of its process. */
+static CUresult find_room(void)
+{
+        if (service.is_spoiled)
+                return CUDA_ERROR_UNKNOWN;
+        service.is_spoiled = !has_room();
+        return service.is_spoiled ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
 static CUresult checkpoint(const struct checkpoint_request *request, int caller)
 {
-        CUresult result;
+        CUresult result = find_room();
 
+        if (result != CUDA_SUCCESS)
+                return result;
         if (call_is_synchronizing())
                 process_die();
         if (request->wants_storage)

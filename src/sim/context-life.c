@@ -31,6 +31,18 @@ static uint64_t get_cost(int at)
         return (part < COST ? part : COST) & ~(MEMORY_PAGE - 1);
 }
 
+/* An H200 needed between 4 and 6 MiB; small simulated devices need a small part. */
+#define ROOM          (4 * MIB)
+#define ROOM_FRACTION 256
+
+bool context_has_room(CUcontext context)
+{
+        int at = process_device(context->device)->at;
+        uint64_t part = process.host_device[at].memory / ROOM_FRACTION;
+
+        return holdings_get_free(&process.holdings, at) >= (part < ROOM ? part : ROOM) / MIB * MIB;
+}
+
 /* Takes the device memory of a context and makes its streams. */
 static CUresult open_context(CUcontext context)
 {

@@ -38,6 +38,12 @@ void context_pop(void);
 /* context_get() - get the current one of this thread. Errors: CUDA_ERROR_INVALID_CONTEXT; its fault. */
 CUresult context_get(CUcontext *ret_context);
 
+/*
+ * context_has_room() - is there so much of its device left that the driver can do with it what takes a little for itself:
+ * a stream, a checkpoint
+ */
+bool context_has_room(CUcontext context);
+
 /* context_find() - return @context if it is live, else NULL. */
 CUcontext context_find(CUcontext context);
 

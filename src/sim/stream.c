@@ -285,7 +285,7 @@ CUresult sim_cuStreamCreateWithPriority(CUstream *ret_stream, unsigned int flags
                 return result;
         if (!ret_stream || (flags & ~CU_STREAM_NON_BLOCKING))
                 return CUDA_ERROR_INVALID_VALUE;
-        stream = stream_new(context, flags, priority);
+        stream = context_has_room(context) ? stream_new(context, flags, priority) : NULL;
         if (!stream)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         *ret_stream = stream;
