@@ -49,8 +49,7 @@ static int settle(int r, const struct target *target, CUprocessState goal, struc
         if (r == 0 || done->driver_code != CUDA_ERROR_ILLEGAL_STATE ||
             get_state(target, &state, &ignored) < 0 || state != goal)
                 return r;
-        done->driver_code = 0;
-        done->call[0] = '\0';
+        driver_forget(done);
         return 0;
 }
 
@@ -126,8 +125,7 @@ static int restore(const struct target *target, struct mover_done *done)
 
         if (r < 0 && r != -ESRCH && !was_refused(done)) {
                 if (restore_once(target, &again) == 0) {
-                        done->driver_code = 0;
-                        done->call[0] = '\0';
+                        driver_forget(done);
                         r = 0;
                 } else {
                         r = -EUCLEAN;
@@ -180,15 +178,18 @@ static int checkpoint_and_hold(struct device *device, struct holds *holds,
                                const struct target *target, struct mover_done *done)
 {
         const struct mover_checkpoint *request = target->request;
-        uint64_t before = free_bytes(device), after;
+        uint64_t before, after;
         struct mover_done ignored = { 0 };
         int r;
 
         (void)fault_point("mover.checkpointing"); /* to wait; it cannot fail */
+        device_lend_margin(device);
+        before = free_bytes(device);
         r = checkpoint(target, done);
+        after = r == 0 ? free_bytes(device) : 0;
+        device_return_margin(device);
         if (r < 0)
                 return r;
-        after = free_bytes(device);
         done->bytes = before > 0 && after > before ? after - before : 0;
         done->is_held = take_hold(device, holds, request, &ignored) == 0;
         return 0;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mover/copy.h"
 
+#include <errno.h>
+
 #include "base/size.h"
 #include "mover/driver.h"
 
@@ -19,14 +21,31 @@ struct copy {
         const struct copy_control *control;
 };
 
+/* What is not there yet. */
+static int make_stream(struct copy *copy, struct mover_done *done)
+{
+        int r = 0;
+
+        if (!copy->stream)
+                r = DRIVER_CALL(done, cuStreamCreate, &copy->stream, CU_STREAM_NON_BLOCKING);
+        for (size_t i = 0; i < MARKS_MAX && r == 0; i++)
+                if (!copy->event[i])
+                        r = DRIVER_CALL(done, cuEventCreate, &copy->event[i],
+                                        CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING);
+        return r;
+}
+
 static int copy_init(struct copy *copy, struct mover_done *done)
 {
-        int r;
+        struct device *device = copy->control->device;
+        int r = make_stream(copy, done);
 
-        r = DRIVER_CALL(done, cuStreamCreate, &copy->stream, CU_STREAM_NON_BLOCKING);
-        for (size_t i = 0; i < MARKS_MAX && r == 0; i++)
-                r = DRIVER_CALL(done, cuEventCreate, &copy->event[i],
-                                CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING);
+        if (r != -ENOMEM || !device)
+                return r;
+        driver_forget(done);
+        device_lend_margin(device);
+        r = make_stream(copy, done);
+        device_return_margin(device);
         return r;
 }
 

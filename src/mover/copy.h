@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "abi/cuda.h"
+#include "mover/device.h"
 #include "wire/mover.h"
 
 enum copy_direction { COPY_TO_HOST, COPY_TO_DEVICE, COPY_BETWEEN_DEVICES };
@@ -29,6 +30,8 @@ struct copy_control {
         int (*progress)(uint64_t bytes_done, void *userdata); /* a failure ends the copy with it */
         void *userdata;
         const atomic_bool *stop; /* once true, nothing more is queued */
+        struct device
+                *device; /* whose margin is lent if there is no room for a stream; NULL: none */
         /* BETWEEN_DEVICES that cannot use each other's memory: whose it is. NULL: they can. */
         CUcontext to_context, from_context;
 };

@@ -61,7 +61,33 @@ int device_init(struct device *device, const char *uuid, struct mover_done *done
                                    .restores = PTHREAD_RWLOCK_INITIALIZER,
                                    .id = id };
         hasher_init(&device->hasher);
+        margin_init(&device->margin);
         return 0;
+}
+
+/* A restore that is under way has what is free; the next who enters takes it then. */
+static void take_margin(struct device *device)
+{
+        if (margin_get_lack(&device->margin) == 0 ||
+            pthread_rwlock_trywrlock(&device->restores) != 0)
+                return;
+        margin_take(&device->margin, device->id);
+        pthread_rwlock_unlock(&device->restores);
+}
+
+static int make_context(struct device *device, struct mover_done *done)
+{
+        size_t total;
+        int r;
+
+        device_begin_taking(device);
+        r = DRIVER_CALL(done, cuDevicePrimaryCtxRetain, &device->context, device->id);
+        device_end_taking(device);
+        if (r < 0)
+                device->context = NULL;
+        else if (DRIVER_CALL(done, cuDeviceTotalMem_v2, &total, device->id) == 0)
+                margin_want(&device->margin, total);
+        return r;
 }
 
 int device_enter(struct device *device, struct mover_done *done)
@@ -69,15 +95,12 @@ int device_enter(struct device *device, struct mover_done *done)
         int r = 0;
 
         pthread_mutex_lock(&device->lock);
-        if (!device->context) {
-                device_begin_taking(device);
-                r = DRIVER_CALL(done, cuDevicePrimaryCtxRetain, &device->context, device->id);
-                device_end_taking(device);
-        }
-        if (r < 0)
-                device->context = NULL;
-        else
+        if (!device->context)
+                r = make_context(device, done);
+        if (r == 0)
                 r = DRIVER_CALL(done, cuCtxSetCurrent, device->context);
+        if (r == 0)
+                take_margin(device);
         pthread_mutex_unlock(&device->lock);
         return r;
 }
@@ -92,6 +115,7 @@ int device_drop(struct device *device, struct mover_done *done)
         if (r == 0) {
                 device->context = NULL;
                 hasher_forget(&device->hasher);
+                margin_drop(&device->margin);
         }
         pthread_mutex_unlock(&device->lock);
         return r;
@@ -125,6 +149,17 @@ void device_begin_taking(struct device *device)
 void device_end_taking(struct device *device)
 {
         pthread_rwlock_unlock(&device->restores);
+}
+
+void device_lend_margin(struct device *device)
+{
+        margin_lend(&device->margin);
+}
+
+void device_return_margin(struct device *device)
+{
+        margin_return(&device->margin);
+        take_margin(device);
 }
 
 int device_load_hasher(struct device *device, struct mover_done *done)

@@ -15,6 +15,7 @@
 
 #include "abi/cuda.h"
 #include "mover/hasher.h"
+#include "mover/margin.h"
 #include "wire/mover.h"
 
 #define DEVICE_UUID_MAX 48
@@ -25,6 +26,7 @@ struct device {
         CUcontext context; /* or NULL */
         pthread_rwlock_t restores;
         struct hasher hasher;
+        struct margin margin; /* there with the context */
 };
 
 /* device_find() - the device whose UUID is @uuid ("GPU-..."). Errors: -ENODEV; a driver call. */
@@ -53,6 +55,10 @@ void device_end_restore(struct device *device);
 /* device_begin_taking() - likewise, around the taking; waits until no restore is under way. */
 void device_begin_taking(struct device *device);
 void device_end_taking(struct device *device);
+
+/* device_lend_margin() - until device_return_margin(), around calls in which the driver takes memory for itself. */
+void device_lend_margin(struct device *device);
+void device_return_margin(struct device *device);
 
 /* device_load_hasher() - hasher_load(), as one who takes. */
 int device_load_hasher(struct device *device, struct mover_done *done);

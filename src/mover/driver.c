@@ -61,6 +61,12 @@ int driver_check(struct mover_done *done, const char *call, CUresult code)
         return code == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EIO;
 }
 
+void driver_forget(struct mover_done *done)
+{
+        done->driver_code = 0;
+        done->call[0] = '\0';
+}
+
 int driver_fault_point(struct mover_done *done, const char *name)
 {
         if (!fault_point(name))

@@ -91,6 +91,9 @@ int driver_check(struct mover_done *done, const char *call, CUresult code);
 
 #define DRIVER_CALL(done, name, ...) driver_check(done, #name, driver.name(__VA_ARGS__))
 
+/* driver_forget() - a failed call that is in @done is none, after all. */
+void driver_forget(struct mover_done *done);
+
 /* driver_fault_point() - the fault point @name as if it were a driver call. */
 int driver_fault_point(struct mover_done *done, const char *name);
 

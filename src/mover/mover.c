@@ -101,6 +101,14 @@ DEFINE_CLEANUP(struct request *, request_free);
 
 /* What runs on the lanes. */
 
+/* Where it is not there, it is to be taken from what is free. */
+static uint64_t leave_margin(struct device *device, uint64_t free_bytes)
+{
+        uint64_t lack = margin_get_lack(&device->margin);
+
+        return free_bytes > lack ? free_bytes - lack : 0;
+}
+
 static int run_info(struct request *request, struct mover_done *done)
 {
         struct mover *mover = request->mover;
@@ -121,7 +129,7 @@ static int run_info(struct request *request, struct mover_done *done)
 
         info.driver_version = (uint32_t)version;
         info.memory_total = total;
-        info.memory_free = free_bytes;
+        info.memory_free = leave_margin(&mover->device, free_bytes);
         answer_info(&request->packet.header, &info);
         return 0;
 }

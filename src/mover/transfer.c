@@ -66,6 +66,7 @@ static int copy(struct transfer *transfer, const atomic_bool *stop, uint64_t *re
         const struct copy_control control = { .progress = on_progress,
                                               .userdata = transfer,
                                               .stop = stop,
+                                              .device = transfer->device,
                                               .to_context = transfer->device->context,
                                               .from_context = transfer->job->source_context };
 
@@ -136,6 +137,18 @@ void transfer_stage(struct job *job, struct device *device, const struct mover_h
 
 /* The run. */
 
+static int map_target(struct transfer *transfer)
+{
+        struct job *job = transfer->job;
+        int r;
+
+        device_lend_margin(transfer->device);
+        r = mapping_map(&job->target_mapping, job->target.sizes, &transfer->device->id, 1,
+                        transfer->done);
+        device_return_margin(transfer->device);
+        return r;
+}
+
 /* While staging still works: it knows nothing of the target. */
 static int import_target(struct transfer *transfer)
 {
@@ -147,8 +160,7 @@ static int import_target(struct transfer *transfer)
                 r = mapping_import(&job->target_mapping, target->sizes, target->fds, target->n,
                                    transfer->done);
         if (r == 0)
-                r = mapping_map(&job->target_mapping, target->sizes, &transfer->device->id, 1,
-                                transfer->done);
+                r = map_target(transfer);
         if (r == 0)
                 r = driver_fault_point(transfer->done, "mover.job-imported");
         return r;

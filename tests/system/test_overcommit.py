@@ -245,6 +245,22 @@ class Sharing(Overcommitted):
             guest.step()
         self.finish(*guests)
 
+    def test_contexts_alone_fill_it(self):
+        """The driver needs some of the device for each checkpoint, and one that fails is the last of its process."""
+        logs = [self.host.root / f"train-v{i}" for i in range(20)]
+        environments = [dict(os.environ, **self.host.call("PrepareRun", name=self.create(f"v{i}", size=40 * MIB))["environment"])
+                        for i in range(len(logs))]
+        guests = [Guest([os.environ["TEST_GUESTS"] + "/guest-train", "--size", "9M", "--piece", "1M", "--seed", str(1000 * i),
+                         "--log", logs[i]], environments[i], logs[i]) for i in range(len(logs))]
+        self.host.guests += guests
+        for guest in guests:
+            guest.wait_ready()
+        for guest in guests:
+            guest.wait_steps(2)
+        log = (self.host.root / "log").read_text(errors="replace")
+        self.assertNotIn("cuCheckpointProcessCheckpoint failed", log)
+        self.finish(*guests)
+
     def test_nobody_takes_the_room_of_the_movers_context(self):
         """Without it, no vGPU could leave a device that is full."""
         self.host.kill_manager()

@@ -27,6 +27,10 @@
 
 #define PROGRESS_INTERVAL_NS 50000000
 
+/* Answers of the driver. */
+#define DRIVER_OUT_OF_MEMORY 2
+#define DRIVER_UNKNOWN       999
+
 /* Failing. */
 
 static void note_failure(struct operation *operation, int error)
@@ -63,13 +67,26 @@ void operation_fail_store(struct operation *operation, int error, const char *wh
                        "%s: the state database takes no writes (%s)", what, strerror(-error));
 }
 
+/* A checkpoint that fails for want of memory of the device is the last of its process, which works on. */
+static const char *hint_after(const struct operation *operation, const char *call, int code)
+{
+        bool is_spoiled = strcmp(call, "cuCheckpointProcessCheckpoint") == 0 &&
+                          (code == DRIVER_OUT_OF_MEMORY || code == DRIVER_UNKNOWN);
+
+        if (operation->is_undoing)
+                return "";
+        return is_spoiled
+                       ? "the vGPU and the process continue as before; a process for whose checkpoint "
+                         "the GPU had no memory left cannot leave it any more, until it ends"
+                       : "the vGPU and the process continue as before";
+}
+
 void operation_fail_driver(struct operation *operation, struct guest *guest, const char *call,
                            int code, int error)
 {
         bool is_first = !operation->failure.name;
 
-        operation_fail(operation, error, "DriverFailed",
-                       operation->is_undoing ? "" : "the vGPU and the process continue as before",
+        operation_fail(operation, error, "DriverFailed", hint_after(operation, call, code),
                        "process %d (%.40s): %.63s failed with %d", (int)guest->pid, guest->name,
                        *call ? call : "the driver", code ? code : error);
         if (!is_first)

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MOVER_MARGIN_H
+#define MOVER_MARGIN_H
+
+/*
+ * The margin: memory of the mover's device that nobody uses, so that a device filled to the last is not full for the
+ * driver. Its checkpoint of a process takes some MiB of the device for a moment. If there are none it fails, and every
+ * later checkpoint of that process, too (`bench/full-device`). New streams of the mover and its page tables need
+ * some as well. So the margin is lent: given back right before such a call, and taken again behind it. What is lent may
+ * be taken by others meanwhile; then there is none until somebody leaves.
+ *
+ * Threads: any.
+ */
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "abi/cuda.h"
+#include "mover/mapping.h"
+
+struct margin {
+        pthread_mutex_t lock;
+        unsigned int n_lent;
+        uint64_t wanted; /* bytes; 0: nobody has used the device yet */
+        struct mapping
+                memory; /* mapped nowhere; empty while it is lent, or there was no room for it */
+};
+
+void margin_init(struct margin *margin);
+
+/* margin_want() - of @id, which has @total bytes, from now on. */
+void margin_want(struct margin *margin, uint64_t total);
+
+/* margin_take() - if it is wanted, not lent, and not there. No room for it is no failure. */
+void margin_take(struct margin *margin, CUdevice id);
+
+/* margin_lend() - until as many margin_return(), behind which margin_take() takes it again. */
+void margin_lend(struct margin *margin);
+void margin_return(struct margin *margin);
+
+/* margin_drop() - it is not wanted any more. */
+void margin_drop(struct margin *margin);
+
+/* margin_get_lack() - what is missing of it: free memory that is nobody else's. */
+uint64_t margin_get_lack(struct margin *margin);
+
+#endif
