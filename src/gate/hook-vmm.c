@@ -108,6 +108,18 @@ static CUresult create_movable(CUmemGenericAllocationHandle *ret_number, size_t 
         return give_number(physical, ret_number);
 }
 
+/*
+ * Who imported it could not be restored, and taking it away for that long, as with memory of a device, is out of the
+ * question: processors write to it at any time. Containers that may not choose a NUMA node have none either; so
+ * NCCL tries whether there is any, and shares memory by files if not.
+ */
+static bool is_shared_host_memory(const CUmemAllocationProp *prop)
+{
+        return prop && prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE &&
+               prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE && settings.is_in_vgpu &&
+               !settings.is_native;
+}
+
 CUresult our_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                          const CUmemAllocationProp *prop, unsigned long long flags)
 {
@@ -115,6 +127,8 @@ CUresult our_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
         struct physical *physical;
         CUresult result;
 
+        if (is_shared_host_memory(prop))
+                return CUDA_ERROR_NOT_SUPPORTED;
         if (!handle || !prop || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
                 return DRIVER(cuMemCreate)(handle, size, prop, flags);
         if (!visible_has(prop->location.id))

@@ -110,6 +110,33 @@ FAKE_TEST(test_the_variable_for_legacy_ipc_makes_memory_native_and_counts_it)
         check(fake_guest_used(page) == 0);
 }
 
+/* The simulated driver has none; it says so with another answer than the gate. */
+static CUresult make_host_memory(int handle_types)
+{
+        const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                           .requestedHandleTypes = handle_types,
+                                           .location = { CU_MEM_LOCATION_TYPE_HOST_NUMA, 0 } };
+        CUmemGenericAllocationHandle handle;
+
+        return cuMemCreate(&handle, 2 * MIB, &prop, 0);
+}
+
+FAKE_TEST(test_no_host_memory_is_made_to_be_exported_in_a_vgpu)
+{
+        fake_guest_start(64 * MIB);
+        check(make_host_memory(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) ==
+              CUDA_ERROR_NOT_SUPPORTED);
+        check(make_host_memory(CU_MEM_HANDLE_TYPE_NONE) != CUDA_ERROR_NOT_SUPPORTED);
+}
+
+FAKE_TEST(test_the_variable_for_legacy_ipc_allows_host_memory_that_is_exported)
+{
+        check(setenv("OPENVGPU_NATIVE_IPC", "1", 1) == 0);
+        fake_guest_start(64 * MIB);
+        check(make_host_memory(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) !=
+              CUDA_ERROR_NOT_SUPPORTED);
+}
+
 FAKE_TEST(test_memory_of_a_peer_can_be_used_once_that_is_enabled)
 {
         CUdeviceptr before, after, here;
@@ -187,6 +214,9 @@ int main(void)
                         test_a_handle_of_legacy_ipc_is_a_ticket_that_its_own_process_cannot_open),
                 cmocka_unit_test(
                         test_the_variable_for_legacy_ipc_makes_memory_native_and_counts_it),
+                cmocka_unit_test(test_no_host_memory_is_made_to_be_exported_in_a_vgpu),
+                cmocka_unit_test(
+                        test_the_variable_for_legacy_ipc_allows_host_memory_that_is_exported),
                 cmocka_unit_test(test_memory_of_a_peer_can_be_used_once_that_is_enabled),
                 cmocka_unit_test(test_memory_that_is_made_while_peer_access_is_enabled_has_it),
         };

@@ -112,7 +112,8 @@ static const struct {
         { GATE_HOLDS_MANAGED,
           "managed memory (cuMemAllocManaged), which the driver cannot checkpoint" },
         { GATE_HOLDS_IMPORTED,
-          "memory of a process without a gate, which the driver cannot checkpoint" },
+          "memory of a process without a gate (or with OPENVGPU_NATIVE_IPC=1), which the driver cannot "
+          "checkpoint" },
         { GATE_HOLDS_REGISTERED,
           "memory of which it has a dma-buf (RDMA): a network card would go on with the old memory" },
         { GATE_HOLDS_FABRIC,
