@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/packet.h"
 #include "daemon/foreign.h"
+#include "daemon/log.h"
 #include "manager/guests/gate-link.h"
 #include "manager/guests/share.h"
 #include "manager/model/device.h"
@@ -77,6 +78,24 @@ static void note_loss(struct guest *guest)
 
 static void set_timer(struct guest *guest, uint32_t ms);
 
+static void log_time_out(const struct guest *guest)
+{
+        static const char *const names[] = {
+                [GATE_CLOSE] = "close",     [GATE_STEP] = "step",     [GATE_EXPORT] = "export",
+                [GATE_RELEASE] = "release", [GATE_CREATE] = "create", [GATE_MAP] = "map",
+                [GATE_OPEN] = "open",       [GATE_TAKE] = "take",
+        };
+        const char *name = guest->request.message < sizeof(names) / sizeof(names[0])
+                                   ? names[guest->request.message]
+                                   : NULL;
+
+        log_event_of(guest->payer, LOG_LEVEL_WARNING, "a gate does not answer",
+                     "vgpu=%s pid=%d request=%s timeout_ms=%u blocked=%d resting=%d",
+                     guest->instance->name, (int)guest->pid, name ? name : "connect",
+                     guest->request.timeout_ms, guest->request.is_blocked,
+                     guest->gate && guest->gate->resting_ns > 0);
+}
+
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct guest *guest = userdata;
@@ -91,6 +110,7 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata)
                 guest->request.rest_ms = 0;
                 return 0;
         }
+        log_time_out(guest);
         if (guest->gate && guest->request.is_sent) { /* what it would answer later is out of turn */
                 guest->gate = gate_link_free(guest->gate);
                 share_detach(guest);

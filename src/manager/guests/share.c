@@ -90,8 +90,15 @@ void share_flush(struct guest *user)
 
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata)
 {
+        struct share_question *question = userdata;
+        struct guest *user = question->user, *maker = question->maker;
+
         (void)source, (void)usec;
-        answer(userdata, -ETIMEDOUT, NULL);
+        log_event_of(maker->payer, LOG_LEVEL_WARNING, "a gate does not say where its memory is",
+                     "vgpu=%s pid=%d asked_by=%d", maker->instance->name, (int)maker->pid,
+                     (int)user->pid);
+        user->silent_maker = maker->pid;
+        answer(question, -ETIMEDOUT, NULL);
         return 0;
 }
 
@@ -276,6 +283,7 @@ int share_receive_import(struct guest *user, const void *message, size_t size, s
         if (!question)
                 return -ENOMEM;
         stop(question); /* the one before is withdrawn */
+        user->silent_maker = 0;
         question->asked_number = import->number;
         question->ticket = import->ticket;
         question->deadline_ns = clock_now(CLOCK_MONOTONIC) + ANSWER_US * 1000ull;

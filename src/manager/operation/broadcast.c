@@ -51,6 +51,20 @@ static void fail_charge(struct operation *operation, struct guest *guest)
                        guest->name, failure.message);
 }
 
+/* Its own gate is connected still. */
+static bool is_others_silence(const struct guest *guest, const struct guest_answer *answer)
+{
+        return answer->error == -ETIMEDOUT && guest->gate && guest->silent_maker > 0;
+}
+
+static void fail_silent_maker(struct operation *operation, const struct guest *guest)
+{
+        operation_fail(
+                operation, -ETIMEDOUT, "GuestLost", "end it if it hangs; the log of vgpud has more",
+                "the gate of process %d, whose memory process %d (%.40s) has, does not answer",
+                (int)guest->silent_maker, (int)guest->pid, guest->name);
+}
+
 void broadcast_fail(struct operation *operation, struct guest *guest,
                     const struct guest_answer *answer)
 {
@@ -61,6 +75,8 @@ void broadcast_fail(struct operation *operation, struct guest *guest,
         else if (answer->driver_code)
                 operation_fail_driver(operation, guest, answer->call, answer->driver_code,
                                       answer->error);
+        else if (is_others_silence(guest, answer))
+                fail_silent_maker(operation, guest);
         else if (is_silent(answer) && process_is_stopped(guest->pid))
                 broadcast_fail_stopped(operation, guest);
         else
