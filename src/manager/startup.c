@@ -444,6 +444,7 @@ int manager_new(struct manager **ret_manager, const struct options *options,
         if (!manager)
                 return -ENOMEM;
         manager->lock = manager->hash_key = -1;
+        manager->began_ns = clock_now(CLOCK_MONOTONIC);
         manager->tally.started_ns = clock_now(CLOCK_REALTIME);
         list_init(&manager->instances);
         list_init(&manager->comparisons);

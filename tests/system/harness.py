@@ -285,3 +285,13 @@ def expect_error(error_name, function, /, *arguments, **parameters):
         assert error.parameters["message"], "an error must say what it is"
         return error
     raise AssertionError(f"succeeded instead of {error_name}")
+
+
+def crowd_out(host, name, left, piece="16M"):
+    """A program outside of all vGPUs, who takes all but @left of the device that @name is on, and less than a piece."""
+    environment = dict(os.environ, **host.call("PrepareRun", name=name)["environment"])
+    for variable in ("LD_PRELOAD", "OPENVGPU_VGPU"):
+        del environment[variable]
+    guest = Guest([os.environ["TEST_GUESTS"] + "/guest-leave", left, piece], environment)
+    host.guests.append(guest)
+    return guest.wait_ready()

@@ -13,7 +13,7 @@ import unittest
 import unittest.mock
 
 from guest import Guest
-from harness import MIB, Host, expect_error
+from harness import MIB, Host, crowd_out, expect_error
 from wait import until
 from wire import Gate
 
@@ -21,16 +21,6 @@ from wire import Gate
 SIZE = ("--size", "80M", "--piece", "10M")
 QUOTA = 200 * MIB
 OPTIONS = ("--simulate", "1xH200:256M", "--overcommit", "all", "--pool-limit", "1G")
-
-
-def crowd_out(host, name, left, piece="16M"):
-    """A program outside of all vGPUs, who takes all but @left of the device that @name is on, and less than a piece."""
-    environment = dict(os.environ, **host.call("PrepareRun", name=name)["environment"])
-    for variable in ("LD_PRELOAD", "OPENVGPU_VGPU"):
-        del environment[variable]
-    guest = Guest([os.environ["TEST_GUESTS"] + "/guest-leave", left, piece], environment)
-    host.guests.append(guest)
-    return guest.wait_ready()
 
 
 class Overcommitted(unittest.TestCase):

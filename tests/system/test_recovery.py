@@ -10,7 +10,7 @@ import sqlite3
 import sys
 import unittest
 
-from harness import expect_error
+from harness import MIB, Host, crowd_out, expect_error
 from recovery import Crowd, Fault, change_stamps, count_writes, play
 from scene import STEPS, UNDOABLE, kill_all
 from wait import until
@@ -33,6 +33,23 @@ class Restarts(unittest.TestCase):
         self.assertEqual(crowd.states()["one"], "suspended")
         crowd.host.call("ResumeVgpu", name="one")
         crowd.check()
+
+    def test_memory_of_the_movers_of_the_manager_before_is_waited_for(self):
+        """They may be in a call of the driver when it dies. A program outside of all vGPUs stands for them here."""
+        host = Host(options=("--simulate", "1xH200:256M")).start()
+        self.addCleanup(host.close)
+        host.call("CreateVgpu", name="train", frame_buffer=128 * MIB)
+        guest = host.guest("train", "--size", "64M", "--on-demand")
+        host.call("SuspendVgpu", name="train")
+        former = crowd_out(host, "train", "40M")
+        host.kill_manager()
+        host.start()
+        client = host.client()
+        client.send("ResumeVgpu", name="train")
+        until(lambda: "waiting for room vgpu=train" in (host.root / "log").read_text(errors="replace"), "the resume to wait")
+        former.end_input()
+        client.answer()
+        guest.step()
 
 
 class DiskFull(unittest.TestCase):

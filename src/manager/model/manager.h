@@ -48,7 +48,8 @@ struct virtual_stage;
 struct manager {
         const struct options *options;
         sd_event *event;
-        int lock; /* of the run directory */
+        int lock;          /* of the run directory */
+        uint64_t began_ns; /* CLOCK_MONOTONIC */
         char boot_id[64];
         char gate_path[PATHS_MAX], mover_path[PATHS_MAX], nvml_path[PATHS_MAX];
         char driver_path[PATHS_MAX];

@@ -29,6 +29,9 @@
 /* What others ask the driver for is there in a moment, or is not believed for long. */
 #define PENDING_LOOK_US 100000
 
+/* The movers of the vgpud before end with it, but not at once: they may be in a call of the driver. */
+#define FORMER_NS 5000000000u
+
 static void ask_driver(struct operation *operation);
 static void look(struct operation *operation);
 static void start_timer(struct operation *operation);
@@ -521,6 +524,12 @@ static bool give_up_staging(struct operation *operation)
         return true;
 }
 
+/* What is not free may be held by movers that are about to end. */
+static bool has_just_begun(const struct manager *manager)
+{
+        return clock_now(CLOCK_MONOTONIC) - manager->began_ns < FORMER_NS;
+}
+
 static void on_info(struct mover *mover, int error, const struct mover_info *info, void *userdata)
 {
         struct operation *operation = userdata;
@@ -538,7 +547,8 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
                             operation->admission.mark) -
                (int64_t)operation->admission.pending + (int64_t)sum_later(operation);
         operation->admission.lacks_pending =
-                left < 0 && left + (int64_t)operation->admission.pending >= 0;
+                left < 0 && (left + (int64_t)operation->admission.pending >= 0 ||
+                             has_just_begun(operation->instance->manager));
         if (left < 0) {
                 if (!give_up_staging(operation))
                         wait_or_refuse(operation);
