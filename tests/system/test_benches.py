@@ -60,6 +60,10 @@ class Benches(unittest.TestCase):
         output = self.run_to_its_end("compat-demand", *DEVICE, "--seconds", 4)
         self.assertEqual(len(re.findall(r"^\| plain-\w+ \| \d+ \| [1-9]\d* \|.*\| ok \|$", output, re.M)), 4, output)
 
+    def test_shared_suspends(self):
+        output = self.run_to_its_end("shared-suspends", "--simulate", "1xH200:1G", "--guests", stage.GUESTS, "--times", 2)
+        self.assertEqual(len(re.findall(r"^\| (?:descriptor|ipc|pool) \| 2 \|.*\| ok \|$", output, re.M)), 3, output)
+
     def test_a_program_that_cannot_start(self):
         """What is outside of all vGPUs leaves it no room: the row says what failed."""
         output = self.run_to_its_end("compat-demand", *DEVICE, "--seconds", 1, "--only", "plain-1", "--room", 20, status=1)
