@@ -126,7 +126,8 @@ static int prepare(struct job *job, int i)
 
         if (process->state != CU_PROCESS_STATE_LOCKED)
                 return 0;
-        memory_note(job, i);
+        if (memory_note(job, i) < 0)
+                return -1;
         if (storage_prepare(job, i) < 0)
                 return -1;
         if (job->request->flags & CHECKPOINT_CAREFUL)

@@ -79,14 +79,40 @@ uint64_t memory_get_used(struct job *job, int i, uint64_t *bytes)
         return sum;
 }
 
-void memory_note(struct job *job, int i)
+/* Of an H200: with 6 MiB a checkpoint succeeds, with 4 it fails. Small simulated devices need a small part. */
+#define ROOM      (8 * MIB)
+#define ROOM_PART 128
+
+/* All of the job may be checkpointed side by side. */
+static int check_room(struct job *job, int i, unsigned int d)
+{
+        uint64_t part = job->devices.device[d].memory / ROOM_PART;
+        uint64_t needed = (part < ROOM ? part : ROOM) * job->answer.n_processes, left;
+        char uuid[DEVICE_UUID_MAX], wants[SIZE_TEXT_MAX], has[SIZE_TEXT_MAX];
+
+        device_format_uuid(uuid, &job->devices.device[d].uuid);
+        if (nvml_get_free(&left, uuid) < 0 || left >= needed)
+                return 0;
+        return job_fail(
+                job, i, VGPU_CHECKPOINT_ERROR_NO_ROOM, "", CUDA_SUCCESS,
+                "free some memory there; --force tries the checkpoint as it is",
+                "device %u (%s) has %s left and the checkpoint needs %s: it was not tried, because the driver never checkpoints a process again for which it had too little",
+                d, uuid, size_format(has, left), size_format(wants, needed));
+}
+
+int memory_note(struct job *job, int i)
 {
         struct checkpoint_wire_process *process = &job->answer.process[i];
         struct need need = { { 0 } };
 
         process->bytes = memory_get_used(job, i, need.bytes);
+        for (unsigned int d = 0; d < job->devices.n; d++)
+                if (need.bytes[d] > 0 && !(job->request->flags & CHECKPOINT_FORCED) &&
+                    check_room(job, i, d) < 0)
+                        return -1;
         if (process->bytes > 0)
                 write_note(job, process->pid, &need);
+        return 0;
 }
 
 void memory_forget(const struct job *job, int i)

@@ -13,8 +13,13 @@
 
 #include "checkpoint/job.h"
 
-/* memory_note() - before the checkpoint of process @i, note how much it holds, and where. Never fails. */
-void memory_note(struct job *job, int i);
+/*
+ * memory_note() - before the checkpoint of process @i, note how much it holds, and where
+ *
+ * -1 with the failure noted in the job: one of these devices is full to the last. The driver takes some MiB of it
+ * for a checkpoint. Without them it fails, and every later one of the process, too (measured on driver 580).
+ */
+int memory_note(struct job *job, int i);
 
 /* memory_get_used() - find what process @i uses on each of the job's devices. Returns the sum; 0: not known. */
 uint64_t memory_get_used(struct job *job, int i, uint64_t *bytes);

@@ -151,20 +151,58 @@ static void test_no_cuda_is_told_from_no_process_and_no_driver(void **state)
         (void)setenv("OPENVGPU_DRIVER", driver, 1);
 }
 
-static void test_a_restore_that_does_not_fit_is_not_tried(void **state)
+static void let_nvml_say(char path[128])
 {
-        CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *checkpoint = NULL;
-        const struct vgpu_checkpoint_error *error;
-        char path[128], pid[16];
-        (void)state;
+        char pid[16];
 
-        start(work);
-        (void)snprintf(path, sizeof(path), "%s/nvml", test_directory);
+        (void)snprintf(path, 128, "%s/nvml", test_directory);
         (void)snprintf(pid, sizeof(pid), "%d", target.pid);
         (void)setenv("FAKE_NVML", path, 1);
         (void)setenv("FAKE_NVML_PID", pid, 1);
         (void)setenv("OPENVGPU_RUN", test_directory, 1);
+}
 
+static void end_with_nvml(void)
+{
+        end();
+        (void)unsetenv("FAKE_NVML");
+        (void)unsetenv("FAKE_NVML_PID");
+        (void)unsetenv("OPENVGPU_RUN");
+}
+
+static void test_a_checkpoint_on_a_full_device_is_not_tried(void **state)
+{
+        CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *checkpoint = NULL;
+        const struct vgpu_checkpoint_error *error;
+        char path[128];
+        (void)state;
+
+        start(work);
+        let_nvml_say(path);
+        checkpoint = fixture_new(target.pid);
+        fixture_write(path, "3145728 67108864"); /* 3 MiB left */
+        error = assert_failed(checkpoint, vgpu_checkpoint_suspend(checkpoint, NULL),
+                              VGPU_CHECKPOINT_ERROR_NO_ROOM);
+        assert_non_null(strstr(error->message, "has 3 MiB left and the checkpoint needs 8 MiB"));
+        assert_true(error->is_undone);
+        assert_state(checkpoint, VGPU_CHECKPOINT_STATE_RUNNING);
+        fixture_write(path, "8388608 67108864"); /* just enough */
+        assert_int_equal(vgpu_checkpoint_suspend(checkpoint, NULL), 0);
+        fixture_write(path, "67108864 0");
+        assert_int_equal(vgpu_checkpoint_resume(checkpoint, NULL), 0);
+        (void)let_work();
+        end_with_nvml();
+}
+
+static void test_a_restore_that_does_not_fit_is_not_tried(void **state)
+{
+        CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *checkpoint = NULL;
+        const struct vgpu_checkpoint_error *error;
+        char path[128];
+        (void)state;
+
+        start(work);
+        let_nvml_say(path);
         checkpoint = fixture_new(target.pid);
         fixture_write(path, "5000000000 3221225472"); /* 3 GiB used */
         assert_int_equal(vgpu_checkpoint_suspend(checkpoint, NULL), 0);
@@ -180,10 +218,7 @@ static void test_a_restore_that_does_not_fit_is_not_tried(void **state)
         fixture_write(path, "3221225472 0"); /* just enough */
         assert_int_equal(vgpu_checkpoint_resume(checkpoint, NULL), 0);
         (void)let_work();
-        end();
-        (void)unsetenv("FAKE_NVML");
-        (void)unsetenv("FAKE_NVML_PID");
-        (void)unsetenv("OPENVGPU_RUN");
+        end_with_nvml();
 }
 
 int main(void)
@@ -192,6 +227,7 @@ int main(void)
                 cmocka_unit_test(test_every_code_has_its_name_and_is_undone),
                 cmocka_unit_test(test_managed_memory_leaves_the_process_running),
                 cmocka_unit_test(test_no_cuda_is_told_from_no_process_and_no_driver),
+                cmocka_unit_test(test_a_checkpoint_on_a_full_device_is_not_tried),
                 cmocka_unit_test(test_a_restore_that_does_not_fit_is_not_tried),
         };
         int failed;
