@@ -149,16 +149,17 @@ static void undo(const struct target *target)
                 (void)unlock(target, &ignored);
 }
 
-/* 0: not known, for want of a context. */
-static uint64_t free_bytes(struct device *device)
+/* With what is lent of the margin. False: not known, for want of a context. */
+static bool read_free(struct device *device, uint64_t *ret_bytes)
 {
         struct mover_done ignored = { 0 };
         size_t bytes = 0, total;
 
         if (!device_has_context(device) || device_enter(device, &ignored) < 0 ||
             DRIVER_CALL(&ignored, cuMemGetInfo_v2, &bytes, &total) < 0)
-                return 0;
-        return bytes;
+                return false;
+        *ret_bytes = bytes;
+        return true;
 }
 
 static int take_hold(struct device *device, struct holds *holds,
@@ -183,16 +184,28 @@ static int checkpoint_and_hold(struct device *device, struct holds *holds,
         int r;
 
         (void)fault_point("mover.checkpointing"); /* to wait; it cannot fail */
-        device_lend_margin(device);
-        before = free_bytes(device);
+        if (!read_free(device, &before))
+                before = UINT64_MAX;
+        else if (before < margin_get_room(&device->margin))
+                return -ENOSPC;
         r = checkpoint(target, done);
-        after = r == 0 ? free_bytes(device) : 0;
-        device_return_margin(device);
         if (r < 0)
                 return r;
-        done->bytes = before > 0 && after > before ? after - before : 0;
+        done->bytes = read_free(device, &after) && after > before ? after - before : 0;
         done->is_held = take_hold(device, holds, request, &ignored) == 0;
         return 0;
+}
+
+/* Who has too little is never checkpointed again, so he is not asked. The margin is taken again behind the way back. */
+static int checkpoint_with_margin(struct device *device, struct holds *holds,
+                                  const struct target *target, struct mover_done *done)
+{
+        int r;
+
+        device_lend_margin(device);
+        r = checkpoint_and_hold(device, holds, target, done);
+        device_return_margin(device);
+        return r;
 }
 
 static int suspend_from(struct device *device, struct holds *holds, const struct target *target,
@@ -208,7 +221,7 @@ static int suspend_from(struct device *device, struct holds *holds, const struct
                 r = driver_fault_point(done, "mover.locked");
         }
         if (r == 0 && state != CU_PROCESS_STATE_CHECKPOINTED)
-                r = checkpoint_and_hold(device, holds, target, done);
+                r = checkpoint_with_margin(device, holds, target, done);
         if (r == 0)
                 r = driver_fault_point(done, "mover.checkpointed");
         if (r < 0) {
@@ -219,8 +232,8 @@ static int suspend_from(struct device *device, struct holds *holds, const struct
 }
 
 /* Whatever is to be done about its room is done before: from here on there is no way back. */
-static int restore_with_room(struct device *device, struct holds *holds,
-                             const struct target *target, struct mover_done *done)
+static int restore_in_room(struct device *device, struct holds *holds, const struct target *target,
+                           struct mover_done *done)
 {
         const struct mover_checkpoint *request = target->request;
         int r = take_hold(device, holds, request, done);
@@ -235,6 +248,18 @@ static int restore_with_room(struct device *device, struct holds *holds,
         if (r == 0)
                 r = restore(target, done);
         device_end_restore(device);
+        return r;
+}
+
+/* A margin that is kept leaves nobody behind, and loses no process. */
+static int restore_with_room(struct device *device, struct holds *holds,
+                             const struct target *target, struct mover_done *done)
+{
+        int r;
+
+        device_lend_margin(device);
+        r = restore_in_room(device, holds, target, done);
+        device_return_margin(device);
         return r;
 }
 

@@ -68,8 +68,7 @@ int device_init(struct device *device, const char *uuid, struct mover_done *done
 /* A restore that is under way has what is free; the next who enters takes it then. */
 static void take_margin(struct device *device)
 {
-        if (margin_get_lack(&device->margin) == 0 ||
-            pthread_rwlock_trywrlock(&device->restores) != 0)
+        if (!margin_is_lacking(&device->margin) || pthread_rwlock_trywrlock(&device->restores) != 0)
                 return;
         margin_take(&device->margin, device->id);
         pthread_rwlock_unlock(&device->restores);
@@ -139,6 +138,7 @@ void device_begin_restore(struct device *device)
 void device_end_restore(struct device *device)
 {
         pthread_rwlock_unlock(&device->restores);
+        take_margin(device);
 }
 
 void device_begin_taking(struct device *device)
@@ -149,6 +149,7 @@ void device_begin_taking(struct device *device)
 void device_end_taking(struct device *device)
 {
         pthread_rwlock_unlock(&device->restores);
+        take_margin(device);
 }
 
 void device_lend_margin(struct device *device)
@@ -160,6 +161,26 @@ void device_return_margin(struct device *device)
 {
         margin_return(&device->margin);
         take_margin(device);
+}
+
+int device_create_stream(struct device *device, CUstream *ret_stream, struct mover_done *done)
+{
+        int r = DRIVER_CALL(done, cuStreamCreate, ret_stream, CU_STREAM_NON_BLOCKING);
+
+        if (r != -ENOMEM)
+                return r;
+        driver_forget(done);
+        device_lend_margin(device);
+        r = DRIVER_CALL(done, cuStreamCreate, ret_stream, CU_STREAM_NON_BLOCKING);
+        device_return_margin(device);
+        return r;
+}
+
+int device_read_free(struct device *device, uint64_t *ret_free, struct mover_done *done)
+{
+        int r = device_enter(device, done);
+
+        return r < 0 ? r : margin_read_free(&device->margin, ret_free, done);
 }
 
 int device_load_hasher(struct device *device, struct mover_done *done)

@@ -60,6 +60,12 @@ void device_end_taking(struct device *device);
 void device_lend_margin(struct device *device);
 void device_return_margin(struct device *device);
 
+/* device_create_stream() - with the margin lent if there is no room for it. In the current context. */
+int device_create_stream(struct device *device, CUstream *ret_stream, struct mover_done *done);
+
+/* device_read_free() - what is free of the device, without what is missing of the margin. */
+int device_read_free(struct device *device, uint64_t *ret_free, struct mover_done *done);
+
 /* device_load_hasher() - hasher_load(), as one who takes. */
 int device_load_hasher(struct device *device, struct mover_done *done);
 

@@ -128,13 +128,20 @@ int mapping_pass(struct mapping *mapping, const uint64_t *sizes, size_t n, struc
         return r;
 }
 
-void mapping_deinit(struct mapping *mapping)
+void mapping_unmap(struct mapping *mapping)
 {
         if (mapping->n_mapped > mapping->n_unmapped)
                 driver.cuMemUnmap(mapping->base + mapping->n_unmapped,
                                   mapping->n_mapped - mapping->n_unmapped);
         if (mapping->base)
                 driver.cuMemAddressFree(mapping->base, mapping->size);
+        mapping->base = 0;
+        mapping->n_mapped = mapping->n_unmapped = 0;
+}
+
+void mapping_deinit(struct mapping *mapping)
+{
+        mapping_unmap(mapping);
         for (size_t i = mapping->n_passed; i < mapping->n_handles; i++)
                 driver.cuMemRelease(mapping->handles[i]);
         free(mapping->handles);

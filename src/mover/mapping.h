@@ -39,6 +39,9 @@ int mapping_create(struct mapping *mapping, CUdevice device, uint64_t size,
 int mapping_map(struct mapping *mapping, const uint64_t *sizes, const CUdevice *ids, size_t n_ids,
                 struct mover_done *done);
 
+/* mapping_unmap() - undo a mapping_map(), also one that failed; the memory is kept. */
+void mapping_unmap(struct mapping *mapping);
+
 /* mapping_release() - give back memory that is mapped nowhere; on failure (-EIO) it is still there. */
 int mapping_release(struct mapping *mapping, struct mover_done *done);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mover/margin.h"
 
+#include "base/clock.h"
 #include "base/size.h"
 #include "mover/driver.h"
 
@@ -11,6 +12,12 @@
 #define MARGIN      (64 * MIB)
 #define MARGIN_PART 64 /* of small devices */
 #define MARGIN_UNIT (2 * MIB)
+
+/* Of the margin; several may need it at once. */
+#define ROOM_PART 4
+
+/* Between two tries where there is no room. */
+#define TAKE_AGAIN_NS 50000000u
 
 void margin_init(struct margin *margin)
 {
@@ -35,14 +42,28 @@ static void give_back_locked(struct margin *margin)
                 mapping_deinit(&margin->memory);
 }
 
-void margin_take(struct margin *margin, CUdevice id)
+static uint64_t get_lack_locked(const struct margin *margin)
 {
+        return margin->memory.n_handles > 0 ? 0 : margin->wanted;
+}
+
+static void take_locked(struct margin *margin, CUdevice id)
+{
+        uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
         struct mover_done ignored = { 0 };
 
+        if (margin->n_lent > 0 || get_lack_locked(margin) == 0 || now_ns < margin->not_before_ns)
+                return;
+        if (mapping_create(&margin->memory, id, margin->wanted, &ignored) == 0)
+                return;
+        mapping_deinit(&margin->memory);
+        margin->not_before_ns = now_ns + TAKE_AGAIN_NS;
+}
+
+void margin_take(struct margin *margin, CUdevice id)
+{
         pthread_mutex_lock(&margin->lock);
-        if (margin->wanted > 0 && margin->n_lent == 0 && margin->memory.n_handles == 0 &&
-            mapping_create(&margin->memory, id, margin->wanted, &ignored) < 0)
-                mapping_deinit(&margin->memory);
+        take_locked(margin, id);
         pthread_mutex_unlock(&margin->lock);
 }
 
@@ -69,12 +90,36 @@ void margin_drop(struct margin *margin)
         pthread_mutex_unlock(&margin->lock);
 }
 
-uint64_t margin_get_lack(struct margin *margin)
+bool margin_is_lacking(struct margin *margin)
 {
-        uint64_t lack;
+        bool is_lacking;
 
         pthread_mutex_lock(&margin->lock);
-        lack = margin->memory.n_handles > 0 ? 0 : margin->wanted;
+        is_lacking = margin->n_lent == 0 && get_lack_locked(margin) > 0;
         pthread_mutex_unlock(&margin->lock);
-        return lack;
+        return is_lacking;
+}
+
+uint64_t margin_get_room(struct margin *margin)
+{
+        uint64_t room;
+
+        pthread_mutex_lock(&margin->lock);
+        room = margin->wanted / ROOM_PART;
+        pthread_mutex_unlock(&margin->lock);
+        return room;
+}
+
+int margin_read_free(struct margin *margin, uint64_t *ret_free, struct mover_done *done)
+{
+        size_t free_bytes = 0, total;
+        uint64_t lack;
+        int r;
+
+        pthread_mutex_lock(&margin->lock);
+        r = DRIVER_CALL(done, cuMemGetInfo_v2, &free_bytes, &total);
+        lack = get_lack_locked(margin);
+        pthread_mutex_unlock(&margin->lock);
+        *ret_free = free_bytes > lack ? free_bytes - lack : 0;
+        return r;
 }

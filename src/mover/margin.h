@@ -22,7 +22,8 @@
 struct margin {
         pthread_mutex_t lock;
         unsigned int n_lent;
-        uint64_t wanted; /* bytes; 0: nobody has used the device yet */
+        uint64_t wanted;        /* bytes; 0: nobody has used the device yet */
+        uint64_t not_before_ns; /* there was no room for it */
         struct mapping
                 memory; /* mapped nowhere; empty while it is lent, or there was no room for it */
 };
@@ -42,7 +43,16 @@ void margin_return(struct margin *margin);
 /* margin_drop() - it is not wanted any more. */
 void margin_drop(struct margin *margin);
 
-/* margin_get_lack() - what is missing of it: free memory that is nobody else's. */
-uint64_t margin_get_lack(struct margin *margin);
+/* margin_is_lacking() - is it wanted, and neither there nor lent? */
+bool margin_is_lacking(struct margin *margin);
+
+/* margin_get_room() - so much the driver's own calls need: with less free they are not made. */
+uint64_t margin_get_room(struct margin *margin);
+
+/*
+ * margin_read_free() - free memory of the current context's device, but for what is missing of the margin: both of
+ * the same moment. Errors: a driver call.
+ */
+int margin_read_free(struct margin *margin, uint64_t *ret_free, struct mover_done *done);
 
 #endif

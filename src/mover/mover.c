@@ -101,19 +101,12 @@ DEFINE_CLEANUP(struct request *, request_free);
 
 /* What runs on the lanes. */
 
-/* Where it is not there, it is to be taken from what is free. */
-static uint64_t leave_margin(struct device *device, uint64_t free_bytes)
-{
-        uint64_t lack = margin_get_lack(&device->margin);
-
-        return free_bytes > lack ? free_bytes - lack : 0;
-}
-
 static int run_info(struct request *request, struct mover_done *done)
 {
         struct mover *mover = request->mover;
         struct mover_info info = { 0 };
-        size_t total = 0, free_bytes = 0;
+        uint64_t free_bytes = 0;
+        size_t total = 0;
         int version = 0, r;
 
         r = DRIVER_CALL(done, cuDriverGetVersion, &version);
@@ -121,15 +114,13 @@ static int run_info(struct request *request, struct mover_done *done)
                 r = DRIVER_CALL(done, cuDeviceTotalMem_v2, &total, mover->device.id);
         info.has_context = device_has_context(&mover->device);
         if (r == 0 && info.has_context)
-                r = device_enter(&mover->device, done);
-        if (r == 0 && info.has_context)
-                r = DRIVER_CALL(done, cuMemGetInfo_v2, &free_bytes, &total);
+                r = device_read_free(&mover->device, &free_bytes, done);
         if (r < 0)
                 return r;
 
         info.driver_version = (uint32_t)version;
         info.memory_total = total;
-        info.memory_free = leave_margin(&mover->device, free_bytes);
+        info.memory_free = free_bytes;
         answer_info(&request->packet.header, &info);
         return 0;
 }

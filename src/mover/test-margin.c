@@ -53,11 +53,11 @@ static void test_it_is_there_once_it_is_wanted(void **state)
         take();
         assert_int_equal(fixture.taken, 0);
         margin_want(&fixture.margin, 80 * GIB);
-        assert_int_equal(margin_get_lack(&fixture.margin), 64 * MIB);
+        assert_true(margin_is_lacking(&fixture.margin));
         take();
         take();
         assert_int_equal(fixture.taken, 64 * MIB);
-        assert_int_equal(margin_get_lack(&fixture.margin), 0);
+        assert_false(margin_is_lacking(&fixture.margin));
         margin_drop(&fixture.margin);
         assert_int_equal(fixture.taken, 0);
         take();
@@ -87,7 +87,7 @@ static void test_it_is_lent_until_the_last_returns_it(void **state)
         margin_return(&fixture.margin);
         take();
         assert_int_equal(fixture.taken, 0);
-        assert_int_equal(margin_get_lack(&fixture.margin), 64 * MIB);
+        assert_false(margin_is_lacking(&fixture.margin));
         margin_return(&fixture.margin);
         take();
         assert_int_equal(fixture.taken, 64 * MIB);
@@ -100,12 +100,42 @@ static void test_what_others_have_taken_meanwhile_is_taken_later(void **state)
         margin_want(&fixture.margin, 80 * GIB);
         fixture.is_full = true;
         take();
-        assert_int_equal(margin_get_lack(&fixture.margin), 64 * MIB);
+        assert_true(margin_is_lacking(&fixture.margin));
         margin_lend(&fixture.margin); /* there is nothing to give back */
         margin_return(&fixture.margin);
         fixture.is_full = false;
+        take(); /* not at once: who asks all the time does not ask the driver each time */
+        assert_int_equal(fixture.taken, 0);
+        fixture.margin.not_before_ns = 0;
         take();
         assert_int_equal(fixture.taken, 64 * MIB);
+        margin_drop(&fixture.margin);
+}
+
+static CUresult get_info(size_t *ret_free, size_t *ret_total)
+{
+        *ret_free = 100 * MIB - fixture.taken;
+        *ret_total = 80 * GIB;
+        return CUDA_SUCCESS;
+}
+
+static void test_what_is_free_is_without_it(void **state)
+{
+        struct mover_done done = { 0 };
+        uint64_t free_bytes;
+
+        (void)state;
+        driver.cuMemGetInfo_v2 = get_info;
+        margin_want(&fixture.margin, 80 * GIB);
+        for (int i = 0; i < 2; i++) { /* before it is taken, and then */
+                assert_int_equal(margin_read_free(&fixture.margin, &free_bytes, &done), 0);
+                assert_int_equal(free_bytes, 36 * MIB);
+                take();
+        }
+        margin_lend(&fixture.margin);
+        assert_int_equal(margin_read_free(&fixture.margin, &free_bytes, &done), 0);
+        assert_int_equal(free_bytes, 36 * MIB);
+        margin_return(&fixture.margin);
         margin_drop(&fixture.margin);
 }
 
@@ -115,6 +145,7 @@ int main(void)
                 cmocka_unit_test_setup(test_it_is_there_once_it_is_wanted, set_up),
                 cmocka_unit_test_setup(test_a_small_device_has_a_small_one, set_up),
                 cmocka_unit_test_setup(test_it_is_lent_until_the_last_returns_it, set_up),
+                cmocka_unit_test_setup(test_what_is_free_is_without_it, set_up),
                 cmocka_unit_test_setup(test_what_others_have_taken_meanwhile_is_taken_later,
                                        set_up),
         };

@@ -137,11 +137,18 @@ void transfer_stage(struct job *job, struct device *device, const struct mover_h
 
 /* The run. */
 
+/* Page tables take memory of the device. */
 static int map_target(struct transfer *transfer)
 {
         struct job *job = transfer->job;
         int r;
 
+        r = mapping_map(&job->target_mapping, job->target.sizes, &transfer->device->id, 1,
+                        transfer->done);
+        if (r != -ENOMEM)
+                return r;
+        driver_forget(transfer->done);
+        mapping_unmap(&job->target_mapping);
         device_lend_margin(transfer->device);
         r = mapping_map(&job->target_mapping, job->target.sizes, &transfer->device->id, 1,
                         transfer->done);
@@ -209,7 +216,7 @@ static int start_unstaging(struct transfer *transfer, CUstream *ret_stream)
         if (transfer->job->n_staged == 0)
                 return 0;
 
-        r = DRIVER_CALL(transfer->done, cuStreamCreate, ret_stream, CU_STREAM_NON_BLOCKING);
+        r = device_create_stream(transfer->device, ret_stream, transfer->done);
         if (r == 0)
                 r = plan_staged(&transfer->plan, transfer->job);
         for (size_t i = 0; i < transfer->plan.n_parts && r == 0; i++)
