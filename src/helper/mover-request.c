@@ -93,6 +93,15 @@ int mover_hold(struct mover *mover, pid_t pid, uint64_t bytes, mover_done_fn don
                              (struct pending){ .done = done, .userdata = userdata });
 }
 
+int mover_lend(struct mover *mover, bool wanted, mover_done_fn done, void *userdata)
+{
+        struct mover_lend message = { .header = mover_make_header(MOVER_LEND, 0, 0),
+                                      .wanted = wanted };
+
+        return mover_request(mover, &message, sizeof(message), NULL, 0,
+                             (struct pending){ .done = done, .userdata = userdata });
+}
+
 /* Jobs. */
 
 struct open_job **mover_find_job(struct mover *mover, uint32_t id)

@@ -102,6 +102,12 @@ int mover_checkpoint(struct mover *mover, pid_t pid, int pidfd, enum mover_check
  */
 int mover_hold(struct mover *mover, pid_t pid, uint64_t bytes, mover_done_fn done, void *userdata);
 
+/*
+ * mover_lend() - give back the margin of its device (mover/margin.h), for a checkpoint that the mover of another
+ * device asks for; then, not @wanted any more, take it again. @done may be NULL.
+ */
+int mover_lend(struct mover *mover, bool wanted, mover_done_fn done, void *userdata);
+
 typedef void (*mover_progress_fn)(struct mover *mover, uint64_t bytes_done, uint64_t bytes_total,
                                   void *userdata);
 

@@ -57,6 +57,7 @@ struct mover {
         struct device device;
         struct slabs slabs;
         struct holds holds;
+        size_t n_lent; /* of its margin, for movers of other devices */
         struct lane lanes[N_LANES];
         struct job *jobs;   /* main thread */
         atomic_uint n_jobs; /* that hold, or may hold, memory */
@@ -72,6 +73,7 @@ union packet {
         struct mover_stage stage;
         struct mover_checkpoint checkpoint;
         struct mover_hold hold;
+        struct mover_lend lend;
         struct mover_context context;
         char space[PACKET_SIZE_MAX];
 };
@@ -194,6 +196,22 @@ static int run_hold(struct request *request, struct mover_done *done)
                                  hold->header.id, done);
         (void)fault_point("mover.hold-dropping"); /* to wait; it cannot fail */
         return hold_drop(&mover->holds, hold->pid, hold->header.id, done);
+}
+
+/* A vgpud that lends nothing has nothing returned. */
+static int run_lend(struct request *request, struct mover_done *done)
+{
+        struct mover *mover = request->mover;
+
+        (void)done;
+        if (request->packet.lend.wanted) {
+                mover->n_lent++;
+                device_lend_margin(&mover->device);
+        } else if (mover->n_lent > 0) {
+                mover->n_lent--;
+                device_return_margin(&mover->device);
+        }
+        return 0;
 }
 
 /* What is registered or mapped would go with the context, behind the manager's back. */
@@ -355,6 +373,7 @@ static const struct operation {
         [MOVER_JOB_END] = { "job-end", sizeof(struct mover_header), .begin = end_job,
                             .run = run_job_end },
         [MOVER_HOLD] = { "hold", sizeof(struct mover_hold), .run = run_hold },
+        [MOVER_LEND] = { "lend", sizeof(struct mover_lend), .run = run_lend },
         [MOVER_CHECKPOINT] = { "checkpoint", sizeof(struct mover_checkpoint), .n_fds_max = 1,
                                .run = run_checkpoint, .lane = LANE_CHECKPOINT },
 };

@@ -30,6 +30,8 @@
  *                                                      so that nobody takes what the restore of the
  *                                                      process will need; 0: let go of what
  *                                                      requests before this one have taken
+ *   LEND        wanted                    -> DONE      give the margin back, for a checkpoint that the
+ *                                                      mover of another device asks for; 0: that is over
  *   CHECKPOINT  pid, action, bytes        -> DONE      ESRCH: the process has ended
  *               (+1 pidfd)
  *   CONTEXT     wanted                    -> DONE      create or drop the device context
@@ -95,6 +97,7 @@ enum mover_message {
         MOVER_KEY,
         MOVER_JOB_HASHES,
         MOVER_JOB_STOP,
+        MOVER_LEND,
 
         MOVER_INFO_IS = 64,
         MOVER_PROGRESS,
@@ -193,6 +196,12 @@ struct mover_hold {
         int32_t pid; /* whose */
         uint32_t reserved;
         uint64_t bytes; /* in all; 0: none any more */
+};
+
+struct mover_lend {
+        struct mover_header header;
+        uint32_t wanted;
+        uint32_t reserved;
 };
 
 enum mover_checkpoint_action {

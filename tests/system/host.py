@@ -208,11 +208,11 @@ class Host:
         return self.run(name, program, "--log", log, *arguments, log=log, options=options,
                         **environment).wait_ready()
 
-    def crowd(self, left):
+    def crowd(self, left, piece="16M"):
         """A stranger, outside of all vGPUs, who takes all but @left of each device."""
         environment = self.environment(OPENVGPU_SIM=os.path.join(self.run_directory, "sim"),
                                        LD_LIBRARY_PATH=stage.DRIVER.parent)
-        guest = Guest([stage.GUESTS / "guest-leave", left], environment)
+        guest = Guest([stage.GUESTS / "guest-leave", left, piece], environment)
         self.guests.append(guest)
         return guest.wait_ready()
 

@@ -45,6 +45,19 @@ class Operations(Case):
         self.check(guest)
         self.end(guest)
 
+    def test_devices_that_are_full_to_the_last(self):
+        """For its checkpoint the driver needs some memory of each device that a process is on."""
+        self.make("job", "0,1", 256)
+        guest = self.start()
+        self.call("SuspendVgpu")  # movers have contexts now, and keep some memory
+        self.call("ResumeVgpu")
+        stranger = self.host.crowd("0M", "1M")
+        self.call("SuspendVgpu")
+        stranger.end_input()
+        self.call("ResumeVgpu")
+        self.check(guest)
+        self.end(guest)
+
     def test_the_context_may_stay(self):
         self.make("job", "2,0", 256)
         guest = self.start()

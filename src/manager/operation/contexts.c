@@ -146,6 +146,12 @@ static void fail(struct guest *guest, const struct device *device, const struct 
                 operation_let_go_guest(operation, guest, "it is ending: its driver has ended");
         else if (done->error == -ENOSPC && !place_is_nowhere(&guest->context_wanted))
                 lack_fail_context(operation, device, guest);
+        else if (done->error == -ENOSPC)
+                operation_fail(operation, -ENOSPC, "NoRoom",
+                               "free some memory there, or end a program; it runs on",
+                               "device %u is full to the last: the driver needs some MiB of it to "
+                               "checkpoint process %d (%.40s)",
+                               device->index, (int)guest->pid, guest->name);
         else if (done->error == -ETIMEDOUT)
                 operation_fail(operation, -ETIMEDOUT, "TimedOut",
                                "try again with a longer --timeout",
@@ -276,11 +282,36 @@ static void hold_left(struct guest *guest, size_t part)
         on_left(guest);
 }
 
+/*
+ * The driver needs some memory of each device on which the process has a context. The mover that calls it lends its
+ * own margin; those of the others are asked to before, one after another.
+ */
+
+/* NULL: the mover that calls lends it. */
+static struct device *find_lender(const struct guest *guest, size_t part)
+{
+        struct device *device = guest->context_place.device[part];
+
+        return device == guest->instance->operation->source.device[0] ? NULL : device;
+}
+
+static void return_margins(struct guest *guest)
+{
+        for (size_t part = 0; part < guest->instance->n_parts; part++) {
+                struct device *device = find_lender(guest, part);
+
+                if (guest->job[part].has_lent && device && device->mover)
+                        (void)mover_lend(device->mover, false, NULL, NULL);
+                guest->job[part].has_lent = false;
+        }
+}
+
 static void on_suspended(struct mover *mover, const struct mover_done *done, void *userdata)
 {
         struct guest *guest = userdata;
 
         (void)mover;
+        return_margins(guest);
         if (done->error == 0 || has_no_context(guest, done)) {
                 count_time(guest->instance->operation, done);
                 settle(guest, GUEST_CONTEXT_SUSPENDED, guest->context_place);
@@ -455,26 +486,62 @@ static void fail_unasked(struct guest *guest, const struct device *device, int e
 }
 
 /* By a mover of the devices that it leaves: that of another may still be starting. */
-static void suspend(struct guest *guest)
+static void call_suspend(struct guest *guest)
 {
         struct operation *operation = guest->instance->operation;
         struct mover_checkpoint_options options = { .timeout_ms = operation->timeout_ms };
         struct device *source = operation->source.device[0];
         struct mover *mover;
-        int r = enter(guest, GUEST_CONTEXT_SUSPENDING, &place_nowhere);
+        int r = device_get_mover(source, &mover);
 
-        if (!operation->is_undoing) {
-                expect_back(guest);
+        if (!operation->is_undoing)
                 options.bytes = guest->room[0].returning.bytes;
-        }
-
-        if (r == 0)
-                r = device_get_mover(source, &mover);
         if (r == 0)
                 r = mover_checkpoint(mover, guest->pid, guest->pidfd, MOVER_CHECKPOINT_SUSPEND,
                                      &options, on_suspended, guest);
-        if (r < 0)
+        if (r < 0) {
+                return_margins(guest);
                 fail_unasked(guest, source, r);
+        }
+}
+
+static void lend_margins(struct guest *guest, size_t part);
+
+static void on_lent(struct mover *mover, const struct mover_done *done, void *userdata)
+{
+        struct guest_job *job = userdata;
+
+        (void)mover;
+        job->has_lent = done->error == 0;
+        lend_margins(job->guest, job->part + 1);
+}
+
+/* Of part @part and those behind it. Without one, the driver is asked all the same: it may have room. */
+static void lend_margins(struct guest *guest, size_t part)
+{
+        struct mover *mover;
+
+        for (; part < guest->instance->n_parts && !guest->is_dead; part++) {
+                struct device *device = find_lender(guest, part);
+
+                if (device && device_get_mover(device, &mover) == 0 &&
+                    mover_lend(mover, true, on_lent, &guest->job[part]) == 0)
+                        return;
+        }
+        call_suspend(guest);
+}
+
+static void suspend(struct guest *guest)
+{
+        struct operation *operation = guest->instance->operation;
+        int r = enter(guest, GUEST_CONTEXT_SUSPENDING, &place_nowhere);
+
+        if (!operation->is_undoing)
+                expect_back(guest);
+        if (r < 0)
+                fail_unasked(guest, operation->source.device[0], r);
+        else
+                lend_margins(guest, 0);
 }
 
 /* The room is free from here on, but for those who were promised it. */
