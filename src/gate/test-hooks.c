@@ -44,12 +44,12 @@ static void wait_for_strokes(unsigned int n)
 
 static void hammer_body(void)
 {
-        struct instance_page *page = fake_guest_start(GIB);
-        const struct instance_page_slot *slot = &page->slot[FAKE_SLOT];
+        const struct instance_page_slot *slot;
         pthread_t threads[HAMMER_THREADS];
 
         if (hammer->prepare)
                 hammer->prepare();
+        slot = &fake_guest_start(GIB)->slot[FAKE_SLOT];
         for (uintptr_t i = 0; i < HAMMER_THREADS; i++)
                 check(pthread_create(&threads[i], NULL, strike, (void *)i) == 0);
         for (int i = 0; i < ROUNDS; i++) {
