@@ -42,6 +42,18 @@ static void wait_for_strokes(unsigned int n)
                 usleep(100);
 }
 
+/*
+ * What streams are done with goes back when the application waits for them, unless another thread looks at
+ * them just then: after the last wait of a hammer some may be left.
+ */
+static void wait_until_given_back(const struct instance_page_slot *slot)
+{
+        for (int i = 0; i < 1000 && slot->used[INSTANCE_PAGE_MOVABLE] > 2 * MIB; i++) {
+                check(cuCtxSynchronize() == CUDA_SUCCESS);
+                usleep(1000);
+        }
+}
+
 static void hammer_body(void)
 {
         const struct instance_page_slot *slot;
@@ -64,6 +76,7 @@ static void hammer_body(void)
                 check(pthread_join(threads[i], NULL) == 0);
         if (hammer->finish)
                 hammer->finish();
+        wait_until_given_back(slot);
         check(slot->n_allocations == 0);
         check(slot->used[INSTANCE_PAGE_FIXED] == 0);
         check(slot->used[INSTANCE_PAGE_MOVABLE] <= 2 * MIB); /* one empty block is kept */
