@@ -33,6 +33,7 @@ static struct {
         pthread_mutex_t lock;
         atomic_bool parsed;    /* once true, the number of points stays */
         const char *directory; /* where points are armed, or NULL */
+        const char *of;        /* this process there, or NULL */
         size_t n_points;
         struct point point[POINTS_MAX];
 } faults = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -70,6 +71,7 @@ static void parse(void)
         for (char *one = text ? strsep(&rest, ",") : NULL; one; one = strsep(&rest, ","))
                 parse_one(one);
         faults.directory = secure_getenv("OPENVGPU_FAULT_DIR");
+        faults.of = secure_getenv("OPENVGPU_FAULT_OF");
         faults.parsed = true;
 }
 
@@ -109,12 +111,20 @@ static enum action take_armed(const char *name)
 {
         char path[512], suffix[16];
 
-        for (enum action i = ACTION_KILL; faults.directory && i <= ACTION_PAUSE; i++) {
+        for (enum action i = ACTION_KILL; i <= ACTION_PAUSE; i++) {
                 snprintf(suffix, sizeof(suffix), "=%s", action_names[i]);
                 if (path_of(path, sizeof(path), name, suffix) == 0 && is_due(path))
                         return i;
         }
         return ACTION_NONE;
+}
+
+static enum action take_own(const char *name)
+{
+        char own[128];
+        int n = snprintf(own, sizeof(own), "%s@%s", name, faults.of);
+
+        return n >= 0 && (size_t)n < sizeof(own) ? take_armed(own) : ACTION_NONE;
 }
 
 static enum action pass(const char *name)
@@ -132,7 +142,11 @@ static enum action pass(const char *name)
                         action = point->action;
         }
         pthread_mutex_unlock(&faults.lock);
-        return action ? action : take_armed(name);
+        if (!action && faults.directory)
+                action = take_armed(name);
+        if (!action && faults.directory && faults.of)
+                action = take_own(name);
+        return action;
 }
 
 static void wait_for_removal(const char *name)

@@ -20,6 +20,9 @@
  * the file, the action happens at the N-th pass (the file counts down); with "N+", at the N-th pass
  * and all later ones, until somebody removes the file.
  *
+ * Of several processes that pass the same point, one with OPENVGPU_FAULT_OF=NAME is meant by a file
+ * POINT@NAME=ACTION.
+ *
  * Without these variables a point costs one comparison.
  */
 

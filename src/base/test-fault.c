@@ -39,6 +39,14 @@ static bool exists(const char *name)
         return access(path, F_OK) == 0;
 }
 
+static int remove_one(const char *name)
+{
+        char path[128];
+
+        (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
+        return unlink(path);
+}
+
 static void test_a_file_arms_a_point_once(void **state)
 {
         (void)state;
@@ -81,17 +89,26 @@ static void test_a_file_can_count_passes(void **state)
 
 static void test_a_file_can_say_from_then_on(void **state)
 {
-        char path[128];
-
         (void)state;
         make_with("here=fail", "11+");
         for (int i = 1; i < 11; i++)
                 assert_false(fault_point("here"));
         assert_true(fault_point("here"));
         assert_true(fault_point("here"));
-        (void)snprintf(path, sizeof(path), "%s/here=fail", directory);
-        assert_int_equal(unlink(path), 0);
+        assert_int_equal(remove_one("here=fail"), 0);
         assert_false(fault_point("here"));
+}
+
+static void test_a_file_can_mean_one_of_several(void **state)
+{
+        (void)state;
+        make("here@other=fail");
+        make("here@this=fail");
+        assert_true(fault_point("here"));
+        assert_false(exists("here@this=fail"));
+        assert_false(fault_point("here"));
+        assert_true(exists("here@other=fail"));
+        assert_int_equal(remove_one("here@other=fail"), 0);
 }
 
 int main(void)
@@ -101,10 +118,12 @@ int main(void)
                 cmocka_unit_test(test_of_two_processes_one_takes_the_action),
                 cmocka_unit_test(test_a_file_can_count_passes),
                 cmocka_unit_test(test_a_file_can_say_from_then_on),
+                cmocka_unit_test(test_a_file_can_mean_one_of_several),
         };
         int failed;
 
-        if (!mkdtemp(directory) || setenv("OPENVGPU_FAULT_DIR", directory, 1) < 0)
+        if (!mkdtemp(directory) || setenv("OPENVGPU_FAULT_DIR", directory, 1) < 0 ||
+            setenv("OPENVGPU_FAULT_OF", "this", 1) < 0)
                 return 1;
         failed = cmocka_run_group_tests(tests, NULL, NULL);
         (void)rmdir(directory);

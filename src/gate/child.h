@@ -24,6 +24,7 @@
         X(pool)          \
         X(pool_import)   \
         X(memory)        \
+        X(reservation)   \
         X(offer)         \
         X(box)           \
         X(holding)       \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks of memory under eight threads. */
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -193,6 +194,12 @@ static void ask_for_what_goes(unsigned int thread, unsigned int random)
         REFUSED(cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)pointer));
 }
 
+/* As in a process whose address space is limited; ThreadSanitizer's is often too crowded for the arena as well. */
+static void prepare_without_arena(void)
+{
+        check(setenv("OPENVGPU_SIM_FAIL", "cuMemAddressReserve@1=2", 1) == 0);
+}
+
 static void free_shared(void)
 {
         for (size_t i = 0; i < 16; i++)
@@ -360,6 +367,8 @@ const struct hammer hammer_memory[] = {
         { "cuMemUnmap cuMemAddressFree cuMemSetAccess cuMemRetainAllocationHandle "
           "cuPointerGetAttribute",
           NULL, ask_for_what_goes, free_shared },
+        { "cuMemUnmap cuMemAddressFree cuMemSetAccess cuMemRetainAllocationHandle, without an arena",
+          prepare_without_arena, ask_for_what_goes, free_shared },
         { "cuGraphAddMemAllocNode cuGraphAddNode cuGraphAddNode_v2 cuGraphInstantiate "
           "cuGraphInstantiate_v2 cuGraphDestroy cuGraphExecDestroy",
           NULL, build_graphs, NULL },

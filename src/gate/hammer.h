@@ -14,7 +14,7 @@
 struct hammer {
         const char *hooks; /* whose names are told apart by spaces; NULL: behind the last */
 
-        /* Before the threads, or NULL. */
+        /* Before there is a vGPU and a driver, or NULL. */
         void (*prepare)(void);
 
         /*

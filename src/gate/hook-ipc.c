@@ -20,6 +20,7 @@
 #include "gate/mapping.h"
 #include "gate/memory.h"
 #include "gate/offer.h"
+#include "gate/reservation.h"
 #include "gate/ticket.h"
 #include "gate/visible.h"
 #include "gate/vmm.h"
@@ -87,7 +88,7 @@ static CUresult put_in_place(struct opened *opened, struct physical *physical, C
 
         if (!view)
                 return CUDA_ERROR_OUT_OF_MEMORY;
-        result = DRIVER(cuMemAddressReserve)(&opened->base, opened->size, 0, 0, 0);
+        result = reservation_make(&opened->base, opened->size);
         if (result != CUDA_SUCCESS)
                 return result;
         result = DRIVER(cuMemMap)(opened->base, opened->size, 0, vmm_real(physical, 0), 0);
@@ -97,7 +98,7 @@ static CUresult put_in_place(struct opened *opened, struct physical *physical, C
                         (void)DRIVER(cuMemUnmap)(opened->base, opened->size);
         }
         if (result != CUDA_SUCCESS) {
-                (void)DRIVER(cuMemAddressFree)(opened->base, opened->size);
+                reservation_free(opened->base, opened->size);
                 return result;
         }
         view->size = opened->size;
@@ -141,7 +142,7 @@ static CUresult unmap(const struct opened *opened)
 
         vmm_settle_views(views, result);
         if (result == CUDA_SUCCESS)
-                (void)DRIVER(cuMemAddressFree)(opened->base, opened->size);
+                reservation_free(opened->base, opened->size);
         return result;
 }
 
@@ -283,18 +284,6 @@ CUresult our_cuIpcCloseMemHandle(CUdeviceptr pointer)
                 free(over);
         }
         return result;
-}
-
-bool hook_overlaps_opened(CUdeviceptr address, uint64_t size)
-{
-        const struct opened *it;
-
-        pthread_mutex_lock(&ipc.lock);
-        it = ipc.first;
-        while (it && (it->base >= address + size || address >= it->base + it->size))
-                it = it->next;
-        pthread_mutex_unlock(&ipc.lock);
-        return it;
 }
 
 bool hook_find_opened(CUdeviceptr address, struct memory_info *ret_info)

@@ -23,8 +23,8 @@
 #include "gate/offer-name.h"
 #include "gate/offer.h"
 #include "gate/patience.h"
-#include "gate/pool-import.h"
 #include "gate/quota.h"
+#include "gate/reservation.h"
 #include "gate/settings.h"
 #include "gate/ticket.h"
 #include "gate/visible.h"
@@ -272,24 +272,40 @@ CUresult our_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
         return result;
 }
 
+/*
+ * While the reservations are held. The arena stays ours: where nothing is now, another thread may have an
+ * allocation in a moment.
+ */
 static bool looks_ordinary(CUdeviceptr address, uint64_t size)
 {
-        return memory_overlaps(address, size) || hook_overlaps_opened(address, size) ||
-               pool_import_overlaps(address, size);
+        return mapping_arena_overlaps(address, size) || reservation_overlaps(address, size);
+}
+
+/* The driver is not asked for a handle of what has a number of the gate's. */
+static CUresult retain(CUmemGenericAllocationHandle *handle, void *pointer,
+                       struct physical **ret_physical)
+{
+        CUdeviceptr address = (CUdeviceptr)(uintptr_t)pointer;
+        CUresult result = CUDA_ERROR_INVALID_VALUE;
+
+        reservation_hold();
+        if (!looks_ordinary(address, 1)) {
+                *ret_physical = handle ? vmm_find_behind(address) : NULL;
+                result = *ret_physical && (*ret_physical)->number
+                                 ? CUDA_SUCCESS
+                                 : DRIVER(cuMemRetainAllocationHandle)(handle, pointer);
+        }
+        reservation_let_go();
+        return result;
 }
 
 CUresult our_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *pointer)
 {
-        CUdeviceptr address = (CUdeviceptr)(uintptr_t)pointer;
-        struct physical *physical;
-        CUresult result;
+        struct physical *physical = NULL;
+        CUresult result = retain(handle, pointer, &physical);
 
-        if (looks_ordinary(address, 1))
-                return CUDA_ERROR_INVALID_VALUE;
-        physical = handle ? vmm_find_behind(address) : NULL;
         if (physical && physical->number)
                 return give_number(physical, handle);
-        result = DRIVER(cuMemRetainAllocationHandle)(handle, pointer);
         if (physical && (result != CUDA_SUCCESS || vmm_add_handle(physical, handle) < 0))
                 vmm_drop(physical);
         return result;
@@ -324,21 +340,42 @@ CUresult our_cuMemMap(CUdeviceptr pointer, size_t size, size_t offset,
 
 CUresult our_cuMemUnmap(CUdeviceptr pointer, size_t size)
 {
-        struct view *views;
-        CUresult result;
+        CUresult result = CUDA_ERROR_INVALID_VALUE;
+        struct view *views = NULL;
 
-        if (looks_ordinary(pointer, size))
-                return CUDA_ERROR_INVALID_VALUE;
-        views = vmm_take_views(pointer, size);
-        result = DRIVER(cuMemUnmap)(pointer, size);
-        vmm_settle_views(views, result);
+        reservation_hold();
+        if (!looks_ordinary(pointer, size)) {
+                views = vmm_take_views(pointer, size);
+                result = DRIVER(cuMemUnmap)(pointer, size);
+        }
+        reservation_let_go();
+        vmm_settle_views(views, result); /* which may free a reservation */
         return result;
 }
 
 CUresult our_cuMemAddressFree(CUdeviceptr pointer, size_t size)
 {
-        return looks_ordinary(pointer, size) ? CUDA_ERROR_INVALID_VALUE
-                                             : DRIVER(cuMemAddressFree)(pointer, size);
+        CUresult result = CUDA_ERROR_INVALID_VALUE;
+
+        reservation_hold();
+        if (!looks_ordinary(pointer, size))
+                result = DRIVER(cuMemAddressFree)(pointer, size);
+        reservation_let_go();
+        return result;
+}
+
+static CUresult set_access(CUdeviceptr pointer, size_t size, const CUmemAccessDesc *access,
+                           size_t count)
+{
+        CUresult result = CUDA_ERROR_INVALID_VALUE;
+
+        reservation_hold();
+        if (!looks_ordinary(pointer, size))
+                result = visible_has_access(access, count)
+                                 ? DRIVER(cuMemSetAccess)(pointer, size, access, count)
+                                 : CUDA_ERROR_INVALID_DEVICE;
+        reservation_let_go();
+        return result;
 }
 
 CUresult our_cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmemAccessDesc *access,
@@ -347,12 +384,8 @@ CUresult our_cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmemAccessD
         struct patience patience = PATIENCE(cuMemSetAccess);
         CUresult result;
 
-        if (looks_ordinary(pointer, size))
-                return CUDA_ERROR_INVALID_VALUE;
-        if (!visible_has_access(access, count))
-                return CUDA_ERROR_INVALID_DEVICE;
         do
-                result = DRIVER(cuMemSetAccess)(pointer, size, access, count);
+                result = set_access(pointer, size, access, count);
         while (patience_again(&patience, result));
         if (result == CUDA_SUCCESS)
                 vmm_note_access(pointer, size, access, count);

@@ -17,9 +17,6 @@ CUresult hook_free_of_driver(CUdeviceptr pointer);
 /* hook_register_view() - note a dma-buf of memory that the application has mapped. False: there is none. */
 bool hook_register_view(CUdeviceptr address, uint64_t size);
 
-/* hook_overlaps_opened() - is there any memory of another process, opened by legacy IPC? */
-bool hook_overlaps_opened(CUdeviceptr address, uint64_t size);
-
 /* hook_find_opened() - find the allocation of another process, opened by legacy IPC, that has @address. */
 bool hook_find_opened(CUdeviceptr address, struct memory_info *ret_info);
 

@@ -15,6 +15,7 @@
 #include "gate/peer.h"
 #include "gate/physical.h"
 #include "gate/quota.h"
+#include "gate/reservation.h"
 #include "wire/gate.h"
 
 /* Out of the range of the driver's own ids, which count from 1; a block has one for each granule. */
@@ -251,7 +252,7 @@ static CUresult fill(const struct mapping *mapping, CUmemGenericAllocationHandle
         CUdeviceptr address;
         CUresult result;
 
-        result = DRIVER(cuMemAddressReserve)(&address, mapping->size, 0, 0, 0);
+        result = reservation_make(&address, mapping->size);
         if (result != CUDA_SUCCESS)
                 return failed(result, "cuMemAddressReserve", ret_call);
         result = map_for_copy(address, mapping, handle, ret_call);
@@ -259,7 +260,7 @@ static CUresult fill(const struct mapping *mapping, CUmemGenericAllocationHandle
                 result = copy_all(mapping, address, ret_call);
                 (void)DRIVER(cuMemUnmap)(address, mapping->size);
         }
-        (void)DRIVER(cuMemAddressFree)(address, mapping->size);
+        reservation_free(address, mapping->size);
         return result;
 }
 

@@ -8,6 +8,7 @@
 #include "gate/memory.h"
 #include "gate/physical.h"
 #include "gate/quota.h"
+#include "gate/reservation.h"
 
 static _Atomic(const struct memory_reserve *) idle_memory; /* of pools */
 
@@ -16,7 +17,7 @@ static CUresult place_outside(struct mapping *mapping)
         CUresult result;
         int r;
 
-        result = DRIVER(cuMemAddressReserve)(&mapping->address, mapping->size, 0, 0, 0);
+        result = reservation_make(&mapping->address, mapping->size);
         if (result != CUDA_SUCCESS)
                 return result;
         mapping->is_outside = true;
@@ -25,7 +26,7 @@ static CUresult place_outside(struct mapping *mapping)
         pthread_mutex_unlock(&memory_lock);
         if (r == 0)
                 return CUDA_SUCCESS;
-        DRIVER(cuMemAddressFree)(mapping->address, mapping->size);
+        reservation_free(mapping->address, mapping->size);
         return CUDA_ERROR_OUT_OF_MEMORY;
 }
 

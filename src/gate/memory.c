@@ -12,6 +12,7 @@
 #include "gate/offer-name.h"
 #include "gate/peer.h"
 #include "gate/quota.h"
+#include "gate/reservation.h"
 #include "gate/stock.h"
 #include "wire/gate.h"
 
@@ -58,7 +59,7 @@ void memory_displace(const struct mapping *mapping)
         mapping_table_remove(mapping);
         pthread_mutex_unlock(&memory_lock);
         if (mapping->is_outside)
-                DRIVER(cuMemAddressFree)(mapping->address, mapping->size);
+                reservation_free(mapping->address, mapping->size);
 }
 
 /*
@@ -322,12 +323,6 @@ static bool overlaps_mapping(CUdeviceptr address, uint64_t size)
         overlaps = mapping && mapping->address < address + size; /* unlocked, it may go at once */
         pthread_mutex_unlock(&memory_lock);
         return overlaps;
-}
-
-/* The arena stays ours: where nothing is now, another thread may have an allocation in a moment. */
-bool memory_overlaps(CUdeviceptr address, uint64_t size)
-{
-        return mapping_arena_overlaps(address, size) || overlaps_mapping(address, size);
 }
 
 bool memory_is_unallocated(CUdeviceptr address)

@@ -41,9 +41,6 @@ struct memory_info {
 /* memory_find() - find the allocation that has @address. False: none of ours has it. */
 bool memory_find(CUdeviceptr address, struct memory_info *ret_info);
 
-/* memory_overlaps() - does the range touch our mappings, or where we make them? */
-bool memory_overlaps(CUdeviceptr address, uint64_t size);
-
 /* memory_is_unallocated() - does @address lie in our memory, but in no allocation? */
 bool memory_is_unallocated(CUdeviceptr address);
 

@@ -7,6 +7,7 @@
 #include "gate/import.h"
 #include "gate/peer.h"
 #include "gate/pool-import-internal.h"
+#include "gate/reservation.h"
 #include "gate/visible.h"
 #include "gate/vmm.h"
 
@@ -58,12 +59,12 @@ static CUresult put_in_place(struct import_piece *piece, struct physical *physic
 
         if (!view)
                 return CUDA_ERROR_OUT_OF_MEMORY;
-        result = DRIVER(cuMemAddressReserve)(&piece->base, piece->size, 0, 0, 0);
+        result = reservation_make(&piece->base, piece->size);
         if (result != CUDA_SUCCESS)
                 return result;
         result = map_at(piece, vmm_real(physical, 0), access, n);
         if (result != CUDA_SUCCESS) {
-                (void)DRIVER(cuMemAddressFree)(piece->base, piece->size);
+                reservation_free(piece->base, piece->size);
                 return result;
         }
         view->size = piece->size;
@@ -110,7 +111,7 @@ void import_piece_settle(struct import_piece *piece, struct view *views, CUresul
         if (result != CUDA_SUCCESS)
                 return;
         if (piece->physical)
-                (void)DRIVER(cuMemAddressFree)(piece->base, piece->size);
+                reservation_free(piece->base, piece->size);
         free(piece);
 }
 

@@ -36,9 +36,9 @@ struct part {
 static struct {
         pthread_mutex_t lock;
         struct part part[QUOTA_PARTS_MAX];
-        uint32_t n_parts;                  /* 0: there is no manager, and no limit */
+        _Atomic uint32_t n_parts;          /* 0: there is no manager, and no limit */
         uint8_t order[QUOTA_PARTS_MAX];    /* by the driver's number of the device */
-        uint32_t slot_number;              /* in the pages of all parts */
+        _Atomic uint32_t slot_number;      /* in the pages of all parts */
         uint64_t n_allocations;            /* of the process; the first page has them, */
         uint64_t n_held[GATE_HOLDS_KINDS]; /* and these, by bit */
 } quota = { .lock = PTHREAD_MUTEX_INITIALIZER,

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
@@ -263,11 +264,14 @@ static void end_operation(void)
         service.operation = fd_close(service.operation);
 }
 
+static sem_t thread_started;
+
 static void *run_service(void *unused)
 {
         (void)unused;
         (void)pthread_setname_np(pthread_self(), "cuda-sim");
         process.holdings.slot->service_thread = gettid();
+        (void)sem_post(&thread_started);
         for (;;) {
                 struct pollfd fds[2] = { { .fd = service.listener, .events = POLLIN },
                                          { .fd = service.operation, .events = POLLIN } };
@@ -281,6 +285,7 @@ static void *run_service(void *unused)
         }
 }
 
+/* Waits until it can be asked for: on a busy machine the program may be far ahead of a thread that has not run yet. */
 static int start_thread(void)
 {
         sigset_t all, before;
@@ -289,10 +294,13 @@ static int start_thread(void)
 
         (void)sigfillset(&all);
         (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+        (void)sem_init(&thread_started, 0, 0);
         r = pthread_create(&thread, NULL, run_service, NULL);
         if (r == 0)
                 (void)pthread_detach(thread);
         (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+        while (r == 0 && sem_wait(&thread_started) < 0)
+                continue; /* a signal came */
         return -r;
 }
 

@@ -268,7 +268,7 @@ static void synchronize_all(void)
 /* The devices count in memory of one of them: what two of them add to a word of the host at once is not their sum. */
 static void meet(uint64_t ms)
 {
-        uint64_t until = clock_now(CLOCK_MONOTONIC) + ms * 1000000, us = 2000, n = 0;
+        uint64_t until, us = 2000, n = 0;
         uint32_t n_ranks = (uint32_t)n_devices;
         struct meeting meeting[DEVICES_MAX];
         CUdeviceptr word = make_filled(0, 0);
@@ -279,6 +279,8 @@ static void meet(uint64_t ms)
                 if (i > 0)
                         enable_peer(0, i);
         }
+        /* What comes before may have waited for turns itself. */
+        until = clock_now(CLOCK_MONOTONIC) + ms * 1000000;
         for (; clock_now(CLOCK_MONOTONIC) < until; n++) {
                 for (int i = 0; i < n_devices; i++) {
                         launch(i, meeting[i].busy, busy);

@@ -21,8 +21,7 @@ from wire import Control, Keeper, Refused
 # A fault for the next mover of one device only: the one that comes after it shall live.
 MOVER_SCRIPT = """#!/bin/sh
 unset OPENVGPU_FAULT
-fault=$OPENVGPU_FAULT_DIR/mover-$1
-[ -e "$fault" ] && mv "$fault" "$fault.$$" 2>/dev/null && { OPENVGPU_FAULT=$(cat "$fault.$$"); export OPENVGPU_FAULT; }
+export OPENVGPU_FAULT_OF="$1"
 exec "$TEST_MOVER" "$@"
 """
 
@@ -193,20 +192,10 @@ class Host:
                     found.append(int(entry.name))
         return found
 
-    def fail_mover(self, device, fault):
-        """The next mover of @device has @fault; one that is there is killed, and its end noticed."""
+    def fail_mover(self, device, point, action):
+        """The mover of @device takes the action when it comes to @point."""
         uuid = self.call("ListDevices")["devices"][device]["uuid"]
-        wanted = self.faults / f"mover-{uuid}"
-        wanted.write_text(fault)
-        for pid in self.movers():
-            path, taken = pathlib.Path(f"/proc/{pid}"), self.faults / f"mover-{uuid}.{pid}"
-            with contextlib.suppress(OSError):  # it has ended meanwhile
-                if taken.exists() or uuid.encode() not in (path / "cmdline").read_bytes():
-                    continue
-                os.kill(pid, signal.SIGKILL)
-            until(lambda path=path: not path.exists(), "vgpud to reap the mover")
-            with contextlib.suppress(FileNotFoundError):
-                taken.rename(wanted)  # it came to this before it was killed
+        (self.faults / f"{point}@{uuid}={action}").touch()
 
     def keepers(self):
         return self.children("vgpu-keeper")

@@ -118,8 +118,10 @@ class MoverDies(unittest.TestCase):
 
     def check(self, kind, step):
         scene = Scene(self, kind)
-        scene.host.fail_mover(who_passes(kind, step), f"mover.{step}=kill")
+        scene.host.fail_mover(who_passes(kind, step), f"mover.{step}", "kill")
         scene.run()
+        if step != "staged":  # it may be over before there is anything to stage
+            self.assertEqual(list(scene.host.faults.glob("mover.*")), [])
         scene.check_state(True)
         scene.check_usable()
 
@@ -129,7 +131,7 @@ class MoverFails(unittest.TestCase):
 
     def check(self, kind, step):
         scene = Scene(self, kind)
-        scene.host.fail_mover(who_passes(kind, step), f"mover.{step}=fail")
+        scene.host.fail_mover(who_passes(kind, step), f"mover.{step}", "fail")
         with self.assertRaises(Refused) as caught:
             scene.run()
             while step == "staged":  # the copy was asked for before the staging had begun

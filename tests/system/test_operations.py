@@ -221,7 +221,7 @@ class Operations(unittest.TestCase):
     def test_who_asked_does_not_wait_until_all_is_tidied_up(self):
         host = self.host
         guest = host.guest("train", "--size", "16M")
-        host.fail_mover(1, "mover.job-ending=pause")
+        host.fail_mover(1, "mover.job-ending", "pause")
         report = host.call("MigrateVgpu", name="train", device="1")
         self.assertEqual(report["vgpu"]["state"], "running")
         guest.wait_steps()
@@ -246,7 +246,7 @@ class Operations(unittest.TestCase):
     def migrate_but_tidy_up_later(self):
         """'train' is on device 1, and its former memory is still there until the fault point goes on."""
         guest = self.host.guest("train", "--size", "16M")
-        self.host.fail_mover(1, "mover.job-ending=pause")
+        self.host.fail_mover(1, "mover.job-ending", "pause")
         self.host.call("MigrateVgpu", name="train", device="1")
         self.host.wait_paused("mover.job-ending")
         return guest
@@ -290,7 +290,7 @@ class WithoutPeerAccess(unittest.TestCase):
         for device in ("1", "0"):
             host.call("MigrateVgpu", name="train", device=device)
             guest.wait_steps()
-        host.fail_mover(1, "mover.job-copied=fail")
+        host.fail_mover(1, "mover.job-copied", "fail")
         expect_error("DriverFailed", host.call, "MigrateVgpu", name="train", device="1")
         self.assertEqual(host.vgpu("train")["device"], 0)
         guest.wait_steps()

@@ -7,7 +7,7 @@ import unittest
 
 import case
 import webdriver
-from browsing import SIZES, Browsing
+from browsing import READ_TABLE, SIZES, Browsing
 from wait import until
 
 # Of each text that is shown: its colour on what is behind it, and what is asked of it.
@@ -124,6 +124,7 @@ class Access(Browsing):
         """Each page, with all that it can have."""
         self.open_live()
         until(lambda: self.browser.run("return document.querySelectorAll('#vgpus .text').length") == 10, "the vGPUs")
+        until(lambda: "suspended" in "".join(self.browser.run(READ_TABLE)[1]), "the page to know what has happened last")
         yield "overview"
         self.browser.run("setStatus('bad', 'no connection')")
         yield "old overview"

@@ -256,7 +256,7 @@ class Failures(Faults):
             with self.subTest(point=point):
                 self.add_guest("5M")
                 self.leave()
-                self.host.fail_mover(1, f"mover.{point}=fail")
+                self.host.fail_mover(1, f"mover.{point}", "fail")
                 expect_error("DriverFailed", self.come, 1)
                 self.assertEqual(self.where(), ("suspended", 0))
                 self.come(0)

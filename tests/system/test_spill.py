@@ -149,8 +149,8 @@ class Ways(Spill):
         client = self.suspend_while_the_disk_hangs()
         self.resume("a")
         self.guests["a"].step()
+        client.answer()  # with the room that it has given back; before that, "b" might go instead
         self.host.go_on("spill.writing")
-        client.answer()
         self.assertEqual(self.spilled(), set())
         self.finish()
 
