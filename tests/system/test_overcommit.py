@@ -668,6 +668,55 @@ class Liars(Overcommitted):
         self.finish(*guests, stopped.wait_ready())
 
 
+class Stopped(Overcommitted):
+    """A process that is stopped keeps nobody waiting: another vGPU leaves, and this one when it runs again."""
+
+    SOON = 3  # seconds; a turn's time to come to rest is 5
+
+    def crowd(self):
+        """Two that always have work, and one that waits for one of them to leave."""
+        with unittest.mock.patch.dict(os.environ, OPENVGPU_FAULT_DIR=str(self.host.faults)):  # for their gates
+            guests = [self.guest(self.create(name)) for name in ("one", "two")]
+        environment = dict(os.environ, **self.host.call("PrepareRun", name=self.create("third"))["environment"])
+        third = Guest([os.environ["TEST_GUESTS"] + "/guest-train", *SIZE], environment)
+        self.host.guests.append(third)
+        return *guests, third
+
+    def stop_at(self, point):
+        """The one that leaves first stops itself there. Returns it, its name, and all of them."""
+        (self.host.faults / f"{point}=pause").touch()
+        guests = self.crowd()
+        self.host.wait_paused(point)
+        pid = int((self.host.faults / point).read_text())
+        stopped = next(guest for guest in guests if guest.pid == pid)
+        stopped.signal(signal.SIGSTOP)
+        self.host.go_on(point)
+        return stopped, ("one", "two")[guests.index(stopped)], guests
+
+    def wait_reason(self, name, text):
+        until(lambda: text in self.host.vgpu(name)["demand_reason"], f"'{text}'", context=lambda: self.host.vgpu(name))
+
+    def go_on(self, stopped, guests):
+        """It makes room for the others again, too: three vGPUs change places for a while."""
+        stopped.signal(signal.SIGCONT)
+        names = ("one", "two", "third")
+        name = names[guests.index(stopped)]
+        before = self.host.vgpu(name)["swaps"]
+        until(lambda: self.host.vgpu(name)["swaps"] >= before + 2, "it to leave and to come", seconds=60)
+        for other in names:
+            until(lambda other=other: "stopped" not in self.host.vgpu(other)["demand_reason"], "no such reason")
+        self.finish(*guests)
+
+    def test_while_its_gate_closes(self):
+        stopped, name, guests = self.stop_at("gate-close")
+        begin = time.monotonic()
+        guests[2].wait_ready()
+        self.assertLess(time.monotonic() - begin, self.SOON)
+        self.assertEqual(self.host.vgpu(name)["state"], "running")
+        self.wait_reason(name, f"process {stopped.pid} (guest-train) is stopped")
+        self.go_on(stopped, guests)
+
+
 class Faults(Overcommitted):
     """Whoever dies, the memory of the others is right, and those that waited come in."""
 
