@@ -707,6 +707,37 @@ class Stopped(Overcommitted):
             until(lambda other=other: "stopped" not in self.host.vgpu(other)["demand_reason"], "no such reason")
         self.finish(*guests)
 
+    MOST = ("--size", "150M", "--piece", "15M")
+
+    def test_the_only_one_that_could_leave(self):
+        """Whoever waits is told for whom, and comes when that one runs again."""
+        one = self.guest(self.create("one"), size=self.MOST)
+        one.signal(signal.SIGSTOP)
+        environment = dict(os.environ, **self.host.call("PrepareRun", name=self.create("two"))["environment"])
+        two = Guest([os.environ["TEST_GUESTS"] + "/guest-train", *self.MOST], environment)
+        self.host.guests.append(two)
+        reason = f"process {one.pid} (guest-train) is stopped"
+        self.wait_reason("one", reason)
+        self.wait_reason("two", f"vGPU one stays on the device: {reason}")
+        self.assertEqual((self.host.root / "log").read_text().count("leaves by itself vgpu=one"), 0)
+        one.signal(signal.SIGCONT)
+        two.wait_ready()
+        self.finish(one, two)
+
+    def test_a_resume_by_hand_waits_for_it(self):
+        one = self.guest(self.create("one"), "--on-demand", size=self.MOST)
+        self.host.call("SuspendVgpu", name="one")
+        two = self.guest(self.create("two"), size=self.MOST)
+        two.signal(signal.SIGSTOP)
+        resume = self.host.client()
+        resume.send("ResumeVgpu", name="one", timeout=60)
+        self.wait_reason("one", f"vGPU two stays on the device: process {two.pid} (guest-train) is stopped")
+        self.assertFalse(select.select([resume.socket], [], [], 1)[0], "it waits on")
+        two.signal(signal.SIGCONT)
+        resume.answer()
+        one.step()
+        self.finish(one, two)
+
     def test_while_its_gate_closes(self):
         stopped, name, guests = self.stop_at("gate-close")
         begin = time.monotonic()
