@@ -693,6 +693,12 @@ class Stopped(Overcommitted):
         self.host.go_on(point)
         return stopped, ("one", "two")[guests.index(stopped)], guests
 
+    def check_third(self, name, guests):
+        """The one that is stopped stays, and so the other one leaves."""
+        until(lambda: f"undone vgpu={name} operation=suspend" in (self.host.root / "log").read_text(), "it to stay",
+              seconds=self.SOON)
+        guests[2].wait_ready()
+
     def wait_reason(self, name, text):
         until(lambda: text in self.host.vgpu(name)["demand_reason"], f"'{text}'", context=lambda: self.host.vgpu(name))
 
@@ -739,13 +745,40 @@ class Stopped(Overcommitted):
         self.finish(one, two)
 
     def test_while_its_gate_closes(self):
-        stopped, name, guests = self.stop_at("gate-close")
-        begin = time.monotonic()
-        guests[2].wait_ready()
-        self.assertLess(time.monotonic() - begin, self.SOON)
+        self.check_open("gate-close")
+
+    def test_while_it_exports(self):
+        self.check_open("gate-export")
+
+    def check_open(self, point):
+        stopped, name, guests = self.stop_at(point)
+        self.check_third(name, guests)
         self.assertEqual(self.host.vgpu(name)["state"], "running")
         self.wait_reason(name, f"process {stopped.pid} (guest-train) is stopped")
         self.go_on(stopped, guests)
+
+    def test_while_it_lets_its_memory_go(self):
+        """What it was asked cannot be undone without it: it has failed, until it runs again."""
+        stopped, name, guests = self.stop_at("gate-release")
+        self.check_third(name, guests)
+        self.assertEqual(self.host.vgpu(name)["state"], "failed")
+        self.wait_reason(name, f"process {stopped.pid} (guest-train) is stopped")
+        self.go_on(stopped, guests)
+
+    def test_before_its_checkpoint(self):
+        """The driver would wait for it, however long that is."""
+        (self.host.faults / "suspend.released=pause").touch()
+        guests = self.crowd()
+        self.host.wait_paused("suspend.released")
+        for guest in guests[:2]:
+            guest.signal(signal.SIGSTOP)
+        self.host.go_on("suspend.released")
+        until(lambda: [i for i in (0, 1) if self.host.vgpu(("one", "two")[i])["state"] == "failed"], "it to fail",
+              seconds=self.SOON)
+        for guest in guests[:2]:
+            guest.signal(signal.SIGCONT)
+        guests[2].wait_ready()
+        self.finish(*guests)
 
 
 class Faults(Overcommitted):

@@ -27,7 +27,7 @@
  */
 #define STOPPED_LOOK_MS    40
 #define STOPPED_LOOKS      2
-#define STOPPED_LOOKS_AWAY 25
+#define STOPPED_LOOKS_AWAY 12
 
 /*
  * After a hang-up: the death of the process or a new connection is told within this, and on a busy machine within
