@@ -403,7 +403,10 @@ class ByHand(Overcommitted):
         guest = self.guest(self.create("first"), "--on-demand")
         self.host.call("SuspendVgpu", name="first")
         others = [self.guest(self.create(name)) for name in ("second", "third")]
-        expect_error("NoRoom", self.host.call, "ResumeVgpu", name="first", timeout=0.05)
+        refused = expect_error("NoRoom", self.host.call, "ResumeVgpu", name="first", timeout=0.05)
+        self.assertRegex(refused.parameters["message"], r"^vGPU first waited 0\.[1-9] s in vain for [\d.]+ MiB of device 0, "
+                         "where vGPUs second and third are")
+        self.assertIn("--timeout", refused.parameters["hint"])
         self.assertEqual(self.host.vgpu("first")["state"], "suspended")
         self.host.call("ResumeVgpu", name="first", timeout=60)
         guest.step()
@@ -741,6 +744,20 @@ class Stopped(Overcommitted):
         self.assertFalse(select.select([resume.socket], [], [], 1)[0], "it waits on")
         two.signal(signal.SIGCONT)
         resume.answer()
+        one.step()
+        self.finish(one, two)
+
+    def test_a_resume_by_hand_waits_for_it_in_vain(self):
+        one = self.guest(self.create("one"), "--on-demand", size=self.MOST)
+        self.host.call("SuspendVgpu", name="one")
+        two = self.guest(self.create("two"), size=self.MOST)
+        two.signal(signal.SIGSTOP)
+        refused = expect_error("NoRoom", self.host.call, "ResumeVgpu", name="one", timeout=2)
+        self.assertRegex(refused.parameters["message"],
+                         rf"waited [2-9]\.\d s in vain .* of device 0, where vGPU two is: vGPU two stays on the device: "
+                         rf"process {two.pid} \(guest-train\) is stopped")
+        two.signal(signal.SIGCONT)
+        self.host.call("ResumeVgpu", name="one", timeout=60)
         one.step()
         self.finish(one, two)
 

@@ -255,10 +255,12 @@ static uint64_t get_held(const struct operation *operation)
         return room_is_to(promise, &device_of(operation)->room) ? promise->bytes : 0;
 }
 
-/* Of an overcommitted device, where others leave for it: so much is free, and it was not its turn. */
-static void refuse_turn(struct operation *operation)
+/* Of an overcommitted device, where others were to leave for it. */
+static void refuse_turn(struct operation *operation, uint64_t needed)
 {
-        lack_fail_turn(operation, device_of(operation));
+        uint64_t waited_ns = clock_now(CLOCK_MONOTONIC) - operation->admission.waiting_since_ns;
+
+        lack_fail_turn(operation, operation->admission.part, needed, waited_ns);
         end(operation);
 }
 
@@ -270,13 +272,12 @@ static void refuse(struct operation *operation)
                 .free = operation->admission.free,
                 .owed = room_owed(&device->room) - own - get_held(operation),
                 .asked = operation->admission.pending,
-                .needed = own > 0 && !operation->admission.awaits_turn
-                                  ? own
-                                  : operation->admission.needed,
+                .needed = own > 0 ? own : operation->admission.needed,
         };
 
-        if (operation->admission.awaits_turn && lack.free >= lack.needed) {
-                refuse_turn(operation);
+        if (operation->admission.has_timed_out && has_turn(operation) &&
+            operation->admission.waiting_since_ns) {
+                refuse_turn(operation, lack.needed);
                 return;
         }
         operation->admission.was_passed = lack.free >= lack.needed;
@@ -307,8 +308,11 @@ void admission_give_up(struct operation *operation)
 
 static int on_waited(sd_event_source *source, uint64_t usec, void *userdata)
 {
+        struct operation *operation = userdata;
+
         (void)source, (void)usec;
-        admission_give_up(userdata);
+        operation->admission.has_timed_out = true;
+        admission_give_up(operation);
         return 0;
 }
 
