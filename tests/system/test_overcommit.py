@@ -742,7 +742,13 @@ class Stopped(Overcommitted):
         resume.send("ResumeVgpu", name="one", timeout=60)
         self.wait_reason("one", f"vGPU two stays on the device: process {two.pid} (guest-train) is stopped")
         self.assertFalse(select.select([resume.socket], [], [], 1)[0], "it waits on")
+        self.assertEqual(self.host.vgpu("one")["demand"], "waiting for memory")
+        (self.host.faults / "mover.restoring=pause").touch()
         two.signal(signal.SIGCONT)
+        self.host.wait_paused("mover.restoring")  # the room is there, and it waits for nobody any more
+        vgpu = self.host.vgpu("one")
+        self.assertEqual((vgpu["state"], vgpu["demand"], vgpu["demand_reason"]), ("resuming", "coming in", ""))
+        self.host.go_on("mover.restoring")
         resume.answer()
         one.step()
         self.finish(one, two)

@@ -216,6 +216,7 @@ static void end(struct operation *operation)
                 operation->room_ns +=
                         clock_now(CLOCK_MONOTONIC) - operation->admission.waiting_since_ns;
         operation->admission.waiting_since_ns = 0;
+        operation->instance->residency.waits_for_room = false;
         if (operation->error)
                 ceiling_look(device);
         leave_queue(operation);
@@ -392,6 +393,7 @@ static void wait_or_refuse(struct operation *operation)
         if (!operation->admission.waiting_since_ns)
                 operation->admission.waiting_since_ns = clock_now(CLOCK_MONOTONIC);
         operation->admission.is_waiting = true;
+        operation->instance->residency.waits_for_room = true;
         if (has_turn(operation))
                 await_turn(operation);
         ceiling_look(device_of(operation));
@@ -648,6 +650,7 @@ static void end_part(struct operation *operation, size_t part)
 void admission_end(struct operation *operation)
 {
         leave_queue(operation);
+        operation->instance->residency.waits_for_room = false;
         for (size_t i = 0; i < operation->instance->n_parts; i++)
                 end_part(operation, i);
         handover_end(operation);

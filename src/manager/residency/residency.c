@@ -312,7 +312,6 @@ static void note_move(struct instance *instance)
         const struct operation *operation = instance->operation;
         struct residency_instance *mine = &instance->residency;
 
-        mine->waits_for_room = operation && operation->admission.is_waiting;
         mine->moved_percent = operation && operation->bytes > 0
                                       ? (uint32_t)(100 * operation->bytes_done / operation->bytes)
                                       : 0;
