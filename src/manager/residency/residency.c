@@ -552,10 +552,10 @@ static void note_failure(const struct operation *operation)
                 residency_note_lack(instance, operation->admission.part);
         if (!operation->is_by_itself && !is_leaving)
                 stop_waiting(instance); /* whoever resumed it by hand; its programs may wait */
-        if (is_leaving) {
+        if (is_leaving)
                 forget_demand(instance); /* its gates are open again */
+        if (is_leaving && operation->is_by_itself)
                 (void)residency_look_at_stopped(instance);
-        }
 }
 
 static void on_operation(const struct operation *operation, bool has_succeeded, void *userdata)
