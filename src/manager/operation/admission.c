@@ -256,12 +256,11 @@ static uint64_t get_held(const struct operation *operation)
         return room_is_to(promise, &device_of(operation)->room) ? promise->bytes : 0;
 }
 
-/* Of an overcommitted device, where others were to leave for it. */
+/* Of an overcommitted device, where others were to leave for it. Its time began with it. */
 static void refuse_turn(struct operation *operation, uint64_t needed)
 {
-        uint64_t waited_ns = clock_now(CLOCK_MONOTONIC) - operation->admission.waiting_since_ns;
-
-        lack_fail_turn(operation, operation->admission.part, needed, waited_ns);
+        lack_fail_turn(operation, operation->admission.part, needed,
+                       clock_now(CLOCK_MONOTONIC) - operation->started_ns);
         end(operation);
 }
 
