@@ -586,27 +586,32 @@ class Liars(Overcommitted):
     WANTED_AT = PENDING_AT + 8 + 8
     ASKS_AT = WANTED_AT + 8
 
-    def lie(self, vgpu, at, size):
+    def lie(self, vgpu, at, size, told):
         gate = Gate(str(self.host.run / "gate.sock"))
         gate.join(vgpu)
         _, body, fds = gate.receive_message()
         page = mmap.mmap(fds[0], os.fstat(fds[0]).st_size)
         slot = 64 + 128 * struct.unpack_from("<I", body)[0]
         struct.pack_into("<Q", page, slot + at, size)
+        os.write(told, b"y")
         for n in range(1, 10000):
             if at == self.WANTED_AT:
                 struct.pack_into("<I", page, slot + self.ASKS_AT, n)
             select.select([], [], [], 0.2)
 
     def start_liar(self, vgpu, at=WANTED_AT, size=2 * MIB):
+        read_end, write_end = os.pipe()
         pid = os.fork()
         if pid == 0:
             try:
-                self.lie(vgpu, at, size)
+                self.lie(vgpu, at, size, write_end)
             finally:
                 os._exit(1)
         self.addCleanup(os.waitpid, pid, 0)
         self.addCleanup(os.kill, pid, signal.SIGKILL)
+        os.close(write_end)
+        self.assertEqual(os.read(read_end, 1), b"y", "it has lied")
+        os.close(read_end)
 
     def test_small_quotas_hold_back_little(self):
         """Twelve of 2 MiB; the others have half of the device, and go on."""
