@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/process.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
+#include "base/process-stat.h"
 
 static int read_file(pid_t pid, const char *file, char *text, size_t size)
 {
@@ -46,15 +49,53 @@ bool process_is_beside(pid_t pid, pid_t other)
         return has_same(pid, other, "ns/user") && has_same(pid, other, "ns/pid");
 }
 
+/* A signal stops them all: one that runs shows soon, and who has very many keeps nobody busy. */
+#define THREADS_LOOKED_AT 64
+
+static bool is_one_of(char state, const char *states)
+{
+        return state && strchr(states, state);
+}
+
+/* Its state, '\0' for one that is gone. */
+static char get_thread_state(pid_t thread)
+{
+        struct process_stat stat;
+
+        return process_stat_read(&stat, thread) == 0 ? stat.state : '\0';
+}
+
+static void dir_closep(DIR **dir)
+{
+        if (*dir)
+                (void)closedir(*dir);
+}
+
+static DIR *open_threads(pid_t pid)
+{
+        char path[32];
+
+        snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+        return opendir(path);
+}
+
+/* The first thread may have ended before the others. Most processes run, which shows in the first. */
 bool process_is_stopped(pid_t pid)
 {
-        char text[1024];
-        const char *after;
+        char state = pid > 0 ? get_thread_state(pid) : '\0';
+        CLEANUP(dir_closep) DIR *threads = is_one_of(state, "TtZ") ? open_threads(pid) : NULL;
+        const struct dirent *entry;
+        size_t n = 0, n_stopped = 0;
 
-        if (pid <= 0 || read_file(pid, "stat", text, sizeof(text)) < 0)
-                return false;
-        after = strrchr(text, ')');
-        return after && after[1] == ' ' && (after[2] == 'T' || after[2] == 't');
+        while (threads && n < THREADS_LOOKED_AT && (entry = readdir(threads))) {
+                state = entry->d_name[0] == '.' ? '\0' : get_thread_state(atoi(entry->d_name));
+                if (is_one_of(state, "Tt"))
+                        n_stopped++;
+                else if (state && !is_one_of(state, "ZXx"))
+                        return false;
+                n++;
+        }
+        return n_stopped > 0;
 }
 
 int process_get_start_time(pid_t pid, uint64_t *ret_start_time)

@@ -17,7 +17,10 @@ int process_get_user(pid_t pid, uid_t *ret_user);
 /* process_is_beside() - are both in one user and one PID namespace? False if one of them is gone. */
 bool process_is_beside(pid_t pid, pid_t other);
 
-/* process_is_stopped() - has a signal or a debugger stopped it? A process that is gone is not stopped. */
+/*
+ * process_is_stopped() - has a signal or a debugger stopped all of its threads? A process that is gone is not stopped. Of one
+ * with very many threads some are looked at.
+ */
 bool process_is_stopped(pid_t pid);
 
 #define PROCESS_NAME_MAX 96

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,11 +67,100 @@ static void test_who_is_in_another_user_namespace_is_not(void **state)
         end(pid);
 }
 
+/* Stopping and going on take a moment. */
+static bool becomes_stopped(pid_t pid, bool is_stopped)
+{
+        for (int i = 0; i < 1000 && process_is_stopped(pid) != is_stopped; i++)
+                usleep(10000);
+        return process_is_stopped(pid) == is_stopped;
+}
+
+static void test_who_is_stopped(void **state)
+{
+        pid_t pid = start(0);
+
+        (void)state;
+        assert_false(process_is_stopped(pid));
+        kill(pid, SIGSTOP);
+        assert_true(becomes_stopped(pid, true));
+        kill(pid, SIGCONT);
+        assert_true(becomes_stopped(pid, false));
+        kill(pid, SIGKILL);
+        assert_true(becomes_stopped(pid, false));
+        waitpid(pid, NULL, 0);
+        assert_false(process_is_stopped(pid));
+}
+
+static void *sleep_on(void *argument)
+{
+        char word = 'y';
+
+        if (write(*(int *)argument, &word, 1) != 1)
+                _exit(1);
+        for (;;)
+                pause();
+        return NULL;
+}
+
+/* A child whose first thread waits, or has ended, beside another one. */
+static pid_t start_threads(bool ends)
+{
+        static int ready[2];
+        pthread_t thread;
+        char word;
+        pid_t pid;
+
+        assert_int_equal(pipe(ready), 0);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+                if (pthread_create(&thread, NULL, sleep_on, &ready[1]) != 0)
+                        _exit(1);
+                if (ends)
+                        pthread_exit(NULL);
+                for (;;)
+                        pause();
+        }
+        assert_int_equal(read(ready[0], &word, 1), 1);
+        close(ready[0]);
+        close(ready[1]);
+        return pid;
+}
+
+static void test_who_is_stopped_after_its_first_thread_has_ended(void **state)
+{
+        pid_t pid = start_threads(true);
+
+        (void)state;
+        assert_false(process_is_stopped(pid));
+        kill(pid, SIGSTOP);
+        assert_true(becomes_stopped(pid, true));
+        end(pid);
+}
+
+/* By a debugger: what the others are asked they answer. */
+static void test_who_has_one_thread_stopped_is_not(void **state)
+{
+        pid_t pid = start_threads(false);
+
+        (void)state;
+        if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) < 0)
+                skip(); /* nobody may */
+        assert_int_equal(ptrace(PTRACE_INTERRUPT, pid, NULL, NULL), 0);
+        assert_int_equal(waitpid(pid, NULL, __WALL), pid);
+        assert_false(process_is_stopped(pid));
+        end(pid);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_parent_and_child_are_beside_each_other_until_one_is_gone),
                 cmocka_unit_test(test_who_is_in_another_user_namespace_is_not),
+                cmocka_unit_test(test_who_is_stopped),
+                cmocka_unit_test(test_who_is_stopped_after_its_first_thread_has_ended),
+                cmocka_unit_test(test_who_has_one_thread_stopped_is_not),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

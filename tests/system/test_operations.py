@@ -160,6 +160,7 @@ class Operations(unittest.TestCase):
         guest.wait_steps()
         os.kill(guest.pid, signal.SIGSTOP)  # in its pause: the simulated engine is not in its hands
         expect_error("TimedOut", self.host.call, "SuspendVgpu", name="train", timeout=0.2)
+        self.assertEqual(self.host.vgpu("train")["demand_reason"], "")  # by itself it would not leave
         other.wait_steps()
         os.kill(guest.pid, signal.SIGCONT)
         guest.wait_steps()

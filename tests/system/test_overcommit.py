@@ -409,7 +409,10 @@ class ByHand(Overcommitted):
         guest = self.guest(self.create("first"), "--on-demand")
         self.host.call("SuspendVgpu", name="first")
         others = [self.guest(self.create(name)) for name in ("second", "third")]
-        expect_error("NoRoom", self.host.call, "ResumeVgpu", name="first", timeout=0.05)
+        refused = expect_error("NoRoom", self.host.call, "ResumeVgpu", name="first", timeout=0.05)
+        self.assertRegex(refused.parameters["message"], r"^vGPU first waited \d+\.\d s in vain for [\d.]+ MiB of device 0, "
+                         "where vGPUs second and third are")
+        self.assertIn("--timeout", refused.parameters["hint"])
         self.assertEqual(self.host.vgpu("first")["state"], "suspended")
         self.host.call("ResumeVgpu", name="first", timeout=60)
         guest.step()
@@ -589,27 +592,32 @@ class Liars(Overcommitted):
     WANTED_AT = PENDING_AT + 8 + 8
     ASKS_AT = WANTED_AT + 8
 
-    def lie(self, vgpu, at, size):
+    def lie(self, vgpu, at, size, told):
         gate = Gate(str(self.host.run / "gate.sock"))
         gate.join(vgpu)
         _, body, fds = gate.receive_message()
         page = mmap.mmap(fds[0], os.fstat(fds[0]).st_size)
         slot = 64 + 128 * struct.unpack_from("<I", body)[0]
         struct.pack_into("<Q", page, slot + at, size)
+        os.write(told, b"y")
         for n in range(1, 10000):
             if at == self.WANTED_AT:
                 struct.pack_into("<I", page, slot + self.ASKS_AT, n)
             select.select([], [], [], 0.2)
 
     def start_liar(self, vgpu, at=WANTED_AT, size=2 * MIB):
+        read_end, write_end = os.pipe()
         pid = os.fork()
         if pid == 0:
             try:
-                self.lie(vgpu, at, size)
+                self.lie(vgpu, at, size, write_end)
             finally:
                 os._exit(1)
         self.addCleanup(os.waitpid, pid, 0)
         self.addCleanup(os.kill, pid, signal.SIGKILL)
+        os.close(write_end)
+        self.assertEqual(os.read(read_end, 1), b"y", "it has lied")
+        os.close(read_end)
 
     def test_small_quotas_hold_back_little(self):
         """Twelve of 2 MiB; the others have half of the device, and go on."""
@@ -672,6 +680,139 @@ class Liars(Overcommitted):
         stopped.signal(signal.SIGCONT)
         self.host.go_on("gate-asking")
         self.finish(*guests, stopped.wait_ready())
+
+
+class Stopped(Overcommitted):
+    """A process that is stopped keeps nobody waiting: another vGPU leaves, and this one when it runs again."""
+
+    SOON = 3  # seconds; a turn's time to come to rest is 5
+
+    def crowd(self):
+        """Two that always have work, and one that waits for one of them to leave."""
+        with unittest.mock.patch.dict(os.environ, OPENVGPU_FAULT_DIR=str(self.host.faults)):  # for their gates
+            guests = [self.guest(self.create(name)) for name in ("one", "two")]
+        environment = dict(os.environ, **self.host.call("PrepareRun", name=self.create("third"))["environment"])
+        third = Guest([os.environ["TEST_GUESTS"] + "/guest-train", *SIZE], environment)
+        self.host.guests.append(third)
+        return *guests, third
+
+    def stop_at(self, point):
+        """The one that leaves first stops itself there. Returns it, its name, and all of them."""
+        (self.host.faults / f"{point}=pause").touch()
+        guests = self.crowd()
+        self.host.wait_paused(point)
+        pid = int((self.host.faults / point).read_text())
+        stopped = next(guest for guest in guests if guest.pid == pid)
+        stopped.signal(signal.SIGSTOP)
+        self.host.go_on(point)
+        return stopped, ("one", "two")[guests.index(stopped)], guests
+
+    def check_third(self, name, guests):
+        """The one that is stopped stays, and so the other one leaves."""
+        until(lambda: f"undone vgpu={name} operation=suspend" in (self.host.root / "log").read_text(), "it to stay",
+              seconds=self.SOON)
+        guests[2].wait_ready()
+
+    def wait_reason(self, name, text):
+        until(lambda: text in self.host.vgpu(name)["demand_reason"], f"'{text}'", context=lambda: self.host.vgpu(name))
+
+    def go_on(self, stopped, guests):
+        """It makes room for the others again, too: three vGPUs change places for a while."""
+        stopped.signal(signal.SIGCONT)
+        names = ("one", "two", "third")
+        name = names[guests.index(stopped)]
+        before = self.host.vgpu(name)["swaps"]
+        until(lambda: self.host.vgpu(name)["swaps"] >= before + 2, "it to leave and to come", seconds=60)
+        for other in names:
+            until(lambda other=other: "stopped" not in self.host.vgpu(other)["demand_reason"], "no such reason")
+        self.finish(*guests)
+
+    MOST = ("--size", "150M", "--piece", "15M")
+
+    def test_the_only_one_that_could_leave(self):
+        """Whoever waits is told for whom, and comes when that one runs again."""
+        one = self.guest(self.create("one"), size=self.MOST)
+        one.signal(signal.SIGSTOP)
+        environment = dict(os.environ, **self.host.call("PrepareRun", name=self.create("two"))["environment"])
+        two = Guest([os.environ["TEST_GUESTS"] + "/guest-train", *self.MOST], environment)
+        self.host.guests.append(two)
+        reason = f"process {one.pid} (guest-train) is stopped"
+        self.wait_reason("one", reason)
+        self.wait_reason("two", f"vGPU one stays on the device: {reason}")
+        self.assertEqual((self.host.root / "log").read_text().count("leaves by itself vgpu=one"), 0)
+        one.signal(signal.SIGCONT)
+        two.wait_ready()
+        self.finish(one, two)
+
+    def test_a_resume_by_hand_waits_for_it(self):
+        one = self.guest(self.create("one"), "--on-demand", size=self.MOST)
+        self.host.call("SuspendVgpu", name="one")
+        two = self.guest(self.create("two"), size=self.MOST)
+        two.signal(signal.SIGSTOP)
+        resume = self.host.client()
+        resume.send("ResumeVgpu", name="one", timeout=60)
+        self.wait_reason("one", f"vGPU two stays on the device: process {two.pid} (guest-train) is stopped")
+        self.assertFalse(select.select([resume.socket], [], [], 1)[0], "it waits on")
+        self.assertEqual(self.host.vgpu("one")["demand"], "waiting for memory")
+        (self.host.faults / "mover.restoring=pause").touch()
+        two.signal(signal.SIGCONT)
+        self.host.wait_paused("mover.restoring")  # the room is there, and it waits for nobody any more
+        vgpu = self.host.vgpu("one")
+        self.assertEqual((vgpu["state"], vgpu["demand"], vgpu["demand_reason"]), ("resuming", "coming in", ""))
+        self.host.go_on("mover.restoring")
+        resume.answer()
+        one.step()
+        self.finish(one, two)
+
+    def test_a_resume_by_hand_waits_for_it_in_vain(self):
+        one = self.guest(self.create("one"), "--on-demand", size=self.MOST)
+        self.host.call("SuspendVgpu", name="one")
+        two = self.guest(self.create("two"), size=self.MOST)
+        two.signal(signal.SIGSTOP)
+        refused = expect_error("NoRoom", self.host.call, "ResumeVgpu", name="one", timeout=2)
+        self.assertRegex(refused.parameters["message"],
+                         rf"waited [2-9]\.\d s in vain .* of device 0, where vGPU two is: vGPU two stays on the device: "
+                         rf"process {two.pid} \(guest-train\) is stopped")
+        two.signal(signal.SIGCONT)
+        self.host.call("ResumeVgpu", name="one", timeout=60)
+        one.step()
+        self.finish(one, two)
+
+    def test_while_its_gate_closes(self):
+        self.check_open("gate-close")
+
+    def test_while_it_exports(self):
+        self.check_open("gate-export")
+
+    def check_open(self, point):
+        stopped, name, guests = self.stop_at(point)
+        self.check_third(name, guests)
+        self.assertEqual(self.host.vgpu(name)["state"], "running")
+        self.wait_reason(name, f"process {stopped.pid} (guest-train) is stopped")
+        self.go_on(stopped, guests)
+
+    def test_while_it_lets_its_memory_go(self):
+        """What it was asked cannot be undone without it: it has failed, until it runs again."""
+        stopped, name, guests = self.stop_at("gate-release")
+        self.check_third(name, guests)
+        self.assertEqual(self.host.vgpu(name)["state"], "failed")
+        self.wait_reason(name, f"process {stopped.pid} (guest-train) is stopped")
+        self.go_on(stopped, guests)
+
+    def test_before_its_checkpoint(self):
+        """The driver would wait for it, however long that is."""
+        (self.host.faults / "suspend.released=pause").touch()
+        guests = self.crowd()
+        self.host.wait_paused("suspend.released")
+        for guest in guests[:2]:
+            guest.signal(signal.SIGSTOP)
+        self.host.go_on("suspend.released")
+        until(lambda: [i for i in (0, 1) if self.host.vgpu(("one", "two")[i])["state"] == "failed"], "it to fail",
+              seconds=self.SOON)
+        for guest in guests[:2]:
+            guest.signal(signal.SIGCONT)
+        guests[2].wait_ready()
+        self.finish(*guests)
 
 
 class Faults(Overcommitted):

@@ -23,6 +23,14 @@
 #define STOPPED_SLACK_MS 50
 
 /*
+ * Who waits for the room of others does not wait for one that is stopped, but a debugger stops processes for a moment. A
+ * gate that has been told to let its memory go gets longer: without it, what is left undone has failed.
+ */
+#define STOPPED_LOOK_MS    40
+#define STOPPED_LOOKS      2
+#define STOPPED_LOOKS_AWAY 12
+
+/*
  * After a hang-up: the death of the process or a new connection is told within this, and on a busy machine within
  * the second. Only a process that is stopped will not move.
  */
@@ -57,6 +65,7 @@ static void complete(struct guest *guest, const struct guest_answer *answer)
         void *userdata = guest->request.userdata;
 
         sd_event_source_disable_unref(guest->request.timer);
+        sd_event_source_disable_unref(guest->request.look);
         memset(&guest->request, 0, sizeof(guest->request));
         done(guest, answer, userdata);
 }
@@ -96,6 +105,20 @@ static void log_time_out(const struct guest *guest)
                      guest->gate && guest->gate->resting_ns > 0);
 }
 
+/* What it would answer later is out of turn. */
+static void give_up(struct guest *guest)
+{
+        log_time_out(guest);
+        if (!guest->gate || !guest->request.is_sent) {
+                guest_end_request(guest, -ENOTCONN);
+                return;
+        }
+        guest->gate = gate_link_free(guest->gate);
+        share_detach(guest);
+        note_loss(guest);
+        guest_end_request(guest, -ETIMEDOUT);
+}
+
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct guest *guest = userdata;
@@ -110,15 +133,7 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata)
                 guest->request.rest_ms = 0;
                 return 0;
         }
-        log_time_out(guest);
-        if (guest->gate && guest->request.is_sent) { /* what it would answer later is out of turn */
-                guest->gate = gate_link_free(guest->gate);
-                share_detach(guest);
-                note_loss(guest);
-                guest_end_request(guest, -ETIMEDOUT);
-        } else {
-                guest_end_request(guest, -ENOTCONN);
-        }
+        give_up(guest);
         return 0;
 }
 
@@ -129,6 +144,31 @@ static void set_timer(struct guest *guest, uint32_t ms)
         guest->request.timer = sd_event_source_disable_unref(guest->request.timer);
         (void)sd_event_add_time_relative(manager->event, &guest->request.timer, CLOCK_MONOTONIC,
                                          (uint64_t)ms * 1000, 0, on_timeout, guest);
+}
+
+static void look_later(struct guest *guest);
+
+static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct guest *guest = userdata;
+        unsigned int most = guest->must_stay ? STOPPED_LOOKS_AWAY : STOPPED_LOOKS;
+
+        (void)source, (void)usec;
+        guest->request.n_stopped =
+                process_is_stopped(guest->pid) ? guest->request.n_stopped + 1 : 0;
+        if (guest->request.n_stopped >= most)
+                give_up(guest);
+        else
+                look_later(guest);
+        return 0;
+}
+
+static void look_later(struct guest *guest)
+{
+        guest->request.look = sd_event_source_disable_unref(guest->request.look);
+        (void)sd_event_add_time_relative(guest->instance->manager->event, &guest->request.look,
+                                         CLOCK_MONOTONIC, STOPPED_LOOK_MS * 1000, 1000, on_look,
+                                         guest);
 }
 
 /* Closing, in steps or not, ends with the operation's time. */
@@ -143,6 +183,8 @@ static void start_timer(struct guest *guest, uint32_t timeout_ms)
                 first = course_ms + STOPPED_SLACK_MS;
         guest->request.rest_ms = all - first;
         set_timer(guest, first);
+        if (guest->instance->course.gives_up_stopped)
+                look_later(guest);
 }
 
 /* Requests. */

@@ -37,7 +37,7 @@ int guest_welcome(struct guest *guest);
  * guest_request() - @message is one of the manager's to the gate; 0 only waits for a connection
  * @timeout_ms: for the answer; CLOSE: what the gate is told, the answer gets some more
  *
- * One that is stopped gets the operation's own time only.
+ * One that is stopped gets the operation's own time only; or next to none, if the operation gives those up.
  */
 void guest_request(struct guest *guest, enum gate_message message, uint32_t timeout_ms,
                    guest_done_fn done, void *userdata);

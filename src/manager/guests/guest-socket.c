@@ -524,6 +524,7 @@ static void unload(struct guest *guest)
 {
         guest->gate = gate_link_free(guest->gate);
         guest->request.timer = sd_event_source_disable_unref(guest->request.timer);
+        guest->request.look = sd_event_source_disable_unref(guest->request.look);
 }
 
 static void on_guest(struct guest *guest, enum guest_event event, void *userdata)

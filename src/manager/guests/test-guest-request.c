@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a gate may tell that a thread waits at it: once for each time that it was closed. */
+/*
+ * When a gate may tell that a thread waits at it: once for each time that it was closed. And how long one that is stopped is
+ * waited for.
+ */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/test.h"
 #include "manager/guests/gate-link.h"
 #include "manager/guests/guest-request.h"
@@ -29,6 +38,15 @@ int __wrap_gate_link_send(struct gate_link *link, const void *message, size_t si
         return 0;
 }
 
+static size_t n_cut_off;
+
+struct gate_link *__wrap_gate_link_free(struct gate_link *link);
+struct gate_link *__wrap_gate_link_free(struct gate_link *link)
+{
+        n_cut_off += link != NULL;
+        return NULL;
+}
+
 static int set_up(void **state)
 {
         struct fixture *fixture = calloc(1, sizeof(*fixture));
@@ -36,6 +54,9 @@ static int set_up(void **state)
         fixture->instance.manager = &fixture->manager;
         fixture->guest.instance = &fixture->instance;
         fixture->guest.gate = &fixture->link;
+        list_init(&fixture->guest.questions);
+        list_init(&fixture->guest.boxes);
+        list_init(&fixture->guest.filled_boxes);
         *state = fixture;
         return sd_event_new(&fixture->manager.event) < 0;
 }
@@ -132,6 +153,83 @@ static void test_not_for_a_gate_that_could_not_be_closed(void **state)
         assert_int_equal(waiting(fixture), -EPROTO);
 }
 
+/* A process that is stopped. */
+
+static pid_t start_stopped(void)
+{
+        pid_t pid = fork();
+
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+                (void)raise(SIGSTOP);
+                for (;;)
+                        pause();
+        }
+        assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
+        return pid;
+}
+
+static void note_error(struct guest *guest, const struct guest_answer *answer, void *userdata)
+{
+        (void)guest;
+        *(int *)userdata = answer->error;
+}
+
+/* What comes of a request to one that is stopped, after @ms at most; 1: nothing. */
+static int ask_stopped(struct fixture *fixture, enum gate_message message, uint64_t ms)
+{
+        uint64_t end = clock_now(CLOCK_MONOTONIC) + ms * 1000000;
+        static int error; /* it may be told later */
+
+        fixture->guest.pid = start_stopped();
+        assert_true((fixture->guest.pidfd = (int)syscall(SYS_pidfd_open, fixture->guest.pid, 0)) >=
+                    0);
+        n_cut_off = 0;
+        error = 1;
+        guest_request(&fixture->guest, message, TIMEOUT_MS, note_error, &error);
+        while (error == 1 && clock_now(CLOCK_MONOTONIC) < end)
+                assert_true(sd_event_run(fixture->manager.event, 10000) >= 0);
+        kill(fixture->guest.pid, SIGKILL);
+        waitpid(fixture->guest.pid, NULL, 0);
+        close(fixture->guest.pidfd);
+        return error;
+}
+
+static void test_who_is_stopped_is_cut_off_where_the_operation_gives_it_up(void **state)
+{
+        struct fixture *fixture = *state;
+
+        fixture->instance.course.gives_up_stopped = true;
+        fixture->guest.state = GATE_STATE_CLOSED;
+        assert_int_equal(ask_stopped(fixture, GATE_CLOSE, TIMEOUT_MS / 2), -ETIMEDOUT);
+        assert_int_equal(n_cut_off, 1); /* so nothing of what it answers later is heard */
+        assert_null(fixture->guest.gate);
+        assert_int_equal(fixture->guest.state, GATE_STATE_OPEN);
+}
+
+static void test_who_has_let_its_memory_go_keeps_its_state(void **state)
+{
+        struct fixture *fixture = *state;
+
+        fixture->instance.course.gives_up_stopped = true;
+        fixture->guest.state = GATE_STATE_CLOSED;
+        assert_int_equal(ask_stopped(fixture, GATE_RELEASE, TIMEOUT_MS / 2), -ETIMEDOUT);
+        assert_int_equal(fixture->guest.state, GATE_STATE_CLOSED);
+        assert_int_equal(ask_stopped(fixture, 0, TIMEOUT_MS / 2),
+                         -ENOTCONN); /* nor is it waited for */
+}
+
+static void test_who_is_stopped_has_its_time_elsewhere(void **state)
+{
+        struct fixture *fixture = *state;
+        int error = ask_stopped(fixture, GATE_CLOSE, 300);
+
+        assert_int_equal(error, 1);
+        assert_int_equal(n_cut_off, 0);
+        assert_int_equal(closed(fixture, 0), 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -141,6 +239,13 @@ int main(void)
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_not_for_a_gate_that_could_not_be_closed,
                                                 set_up, tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_who_is_stopped_is_cut_off_where_the_operation_gives_it_up, set_up,
+                        tear_down),
+                cmocka_unit_test_setup_teardown(test_who_has_let_its_memory_go_keeps_its_state,
+                                                set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_who_is_stopped_has_its_time_elsewhere, set_up,
+                                                tear_down),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -317,6 +317,8 @@ struct guest {
                 guest_done_fn done;
                 void *userdata;
                 sd_event_source *timer;
+                sd_event_source *look;  /* whether it is stopped, where that counts */
+                unsigned int n_stopped; /* looks in turn that found it stopped */
         } request;
 };
 

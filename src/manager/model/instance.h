@@ -82,7 +82,8 @@ struct instance {
                 struct place target;   /* where it is to be */
                 uint32_t timeout_ms;
                 bool is_undoing;
-                uint64_t group; /* of vGPUs that go together: operation/group.h; 0: none */
+                bool gives_up_stopped; /* a process that is stopped is not waited for until a time-out */
+                uint64_t group;        /* of vGPUs that go together: operation/group.h; 0: none */
         } course;
         sd_event_source *catch_up_timer; /* the last catch-up has failed: not again before */
         uint64_t catch_up_pause_us;

@@ -72,10 +72,12 @@ void residency_view_get(const struct instance *instance, struct residency_view *
 {
         const struct residency_instance *mine = &instance->residency;
         uint64_t idle_ns = clock_now(CLOCK_MONOTONIC) - mine->last_work_ns;
+        /* Why it did not come before, or leave, is over. */
+        bool is_on_its_way = instance->operation && !mine->waits_for_room;
 
         *ret_view = (struct residency_view){ .idle = -1,
                                              .demand = get_demand(instance),
-                                             .reason = mine->reason };
+                                             .reason = is_on_its_way ? "" : mine->reason };
         if (instance->operation && (mine->is_leaving || mine->is_coming))
                 ret_view->percent = mine->moved_percent;
         if (residency_may_leave(instance) && idle_ns > residency_get_interval(instance))

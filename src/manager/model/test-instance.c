@@ -280,12 +280,15 @@ static void test_one_that_comes_in_says_how_far_it_is(void **state)
         one.state = STATE_RESUMING;
         one.operation = (struct operation *)&one; /* any */
         one.residency.is_coming = one.residency.waits_for_room = true;
+        strcpy(one.residency.reason, "it is full");
         residency_view_get(&one, &view);
         assert_string_equal(view.demand, "waiting for memory");
+        assert_string_equal(view.reason, "it is full");
         one.residency.waits_for_room = false;
         one.residency.moved_percent = 40;
         residency_view_get(&one, &view);
         assert_string_equal(view.demand, "coming in");
+        assert_string_equal(view.reason, "");
         assert_int_equal(view.percent, 40);
         one.operation = NULL;
         one.residency.is_coming = false;

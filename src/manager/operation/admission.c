@@ -219,6 +219,7 @@ static void end(struct operation *operation)
                 operation->room_ns +=
                         clock_now(CLOCK_MONOTONIC) - operation->admission.waiting_since_ns;
         operation->admission.waiting_since_ns = 0;
+        operation->instance->residency.waits_for_room = false;
         if (operation->error)
                 ceiling_look(device);
         leave_queue(operation);
@@ -258,10 +259,11 @@ static uint64_t get_held(const struct operation *operation)
         return room_is_to(promise, &device_of(operation)->room) ? promise->bytes : 0;
 }
 
-/* Of an overcommitted device, where others leave for it: so much is free, and it was not its turn. */
-static void refuse_turn(struct operation *operation)
+/* Of an overcommitted device, where others were to leave for it. Its time began with it. */
+static void refuse_turn(struct operation *operation, uint64_t needed)
 {
-        lack_fail_turn(operation, device_of(operation));
+        lack_fail_turn(operation, operation->admission.part, needed,
+                       clock_now(CLOCK_MONOTONIC) - operation->started_ns);
         end(operation);
 }
 
@@ -273,13 +275,12 @@ static void refuse(struct operation *operation)
                 .free = operation->admission.free,
                 .owed = room_owed(&device->room) - own - get_held(operation),
                 .asked = operation->admission.pending,
-                .needed = own > 0 && !operation->admission.awaits_turn
-                                  ? own
-                                  : operation->admission.needed,
+                .needed = own > 0 ? own : operation->admission.needed,
         };
 
-        if (operation->admission.awaits_turn && lack.free >= lack.needed) {
-                refuse_turn(operation);
+        if (operation->admission.has_timed_out && has_turn(operation) &&
+            operation->admission.waiting_since_ns) {
+                refuse_turn(operation, lack.needed);
                 return;
         }
         operation->admission.was_passed = lack.free >= lack.needed;
@@ -310,8 +311,11 @@ void admission_give_up(struct operation *operation)
 
 static int on_waited(sd_event_source *source, uint64_t usec, void *userdata)
 {
+        struct operation *operation = userdata;
+
         (void)source, (void)usec;
-        admission_give_up(userdata);
+        operation->admission.has_timed_out = true;
+        admission_give_up(operation);
         return 0;
 }
 
@@ -391,6 +395,7 @@ static void wait_or_refuse(struct operation *operation)
         if (!operation->admission.waiting_since_ns)
                 operation->admission.waiting_since_ns = clock_now(CLOCK_MONOTONIC);
         operation->admission.is_waiting = true;
+        operation->instance->residency.waits_for_room = true;
         if (has_turn(operation))
                 await_turn(operation);
         ceiling_look(device_of(operation));
@@ -654,6 +659,7 @@ static void end_part(struct operation *operation, size_t part)
 void admission_end(struct operation *operation)
 {
         leave_queue(operation);
+        operation->instance->residency.waits_for_room = false;
         for (size_t i = 0; i < operation->instance->n_parts; i++)
                 end_part(operation, i);
         handover_end(operation);

@@ -8,8 +8,14 @@
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
+#include "manager/model/manager.h"
 #include "manager/model/policy.h"
 #include "manager/operation/operation.h"
+
+#define NS_PER_SECOND 1000000000u
+
+/* In a message: so many vGPUs with their names. */
+#define LISTED_MAX 3
 
 #define HINT "end or suspend what is there, or choose another device"
 
@@ -59,12 +65,61 @@ void lack_fail(struct operation *operation, const struct device *device, const s
         operation_fail(operation, -ENOSPC, "NoRoom", HINT, "%s", text);
 }
 
-void lack_fail_turn(struct operation *operation, const struct device *device)
+static bool is_in_the_way(const struct instance *other, const struct operation *operation,
+                          const struct device *device)
 {
+        return other != operation->instance && instance_is_on(other, device) &&
+               !instance_is_off(other) && !list_is_empty(&other->guests);
+}
+
+static size_t count_others(const struct operation *operation, const struct device *device)
+{
+        const struct instance *other;
+        size_t n = 0;
+
+        list_for_each(other, &device->manager->instances, link)
+                n += is_in_the_way(other, operation, device);
+        return n;
+}
+
+/* ", where vGPUs second, third and 2 more are"; "" if there is nobody. */
+static void list_others(const struct operation *operation, const struct device *device, char *text,
+                        size_t size)
+{
+        size_t n_left = count_others(operation, device), n = 0, at;
+        const struct instance *other;
+
+        text[0] = '\0';
+        if (n_left == 0)
+                return;
+        at = (size_t)snprintf(text, size, ", where %s ", n_left > 1 ? "vGPUs" : "vGPU");
+        list_for_each(other, &device->manager->instances, link) {
+                if (n == LISTED_MAX || !is_in_the_way(other, operation, device))
+                        continue;
+                at += (size_t)snprintf(text + at, size - at, "%s%.40s",
+                                       n == 0 ? "" : (n_left > 1 ? ", " : " and "), other->name);
+                n++;
+                n_left--;
+        }
+        if (n_left > 0)
+                at += (size_t)snprintf(text + at, size - at, " and %zu more", n_left);
+        (void)snprintf(text + at, size - at, n + n_left > 1 ? " are" : " is");
+}
+
+void lack_fail_turn(struct operation *operation, size_t part, uint64_t bytes, uint64_t waited_ns)
+{
+        const struct instance *instance = operation->instance;
+        const struct device *device = operation->target.device[part];
+        bool has_reason = instance->part[part].residency.reason != 0;
+        const char *reason = has_reason ? instance->residency.reason : "";
+        char others[256], needed[SIZE_TEXT_MAX];
+
+        list_others(operation, device, others, sizeof(others));
         operation_fail(operation, -ENOSPC, "NoRoom",
                        "wait longer ('--timeout SECONDS'), or suspend who is there",
-                       "the turn of vGPU %s on device %u did not come in time",
-                       operation->instance->name, device->index);
+                       "vGPU %s waited %.1f s in vain for %s of device %u%s%s%s", instance->name,
+                       (double)waited_ns / NS_PER_SECOND, size_format(needed, bytes), device->index,
+                       others, reason[0] ? ": " : "", reason);
 }
 
 void lack_fail_taken(struct operation *operation, const struct device *device,

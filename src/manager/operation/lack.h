@@ -4,6 +4,7 @@
 
 /* The words for a lack of room, on a device and in the pool: the step of an operation has failed for it. */
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct device;
@@ -23,9 +24,11 @@ struct lack {
 /* lack_describe() - "device 0 has 3 GiB free, of which 2 GiB are promised to others and 1 GiB are left, 2 GiB are needed". */
 void lack_describe(const struct lack *lack, uint32_t device, char ret_text[LACK_TEXT_MAX]);
 
-/* lack_fail() - in these words. lack_fail_turn() - enough is free, and it was not its turn to have it. */
+/* lack_fail() - in these words. */
 void lack_fail(struct operation *operation, const struct device *device, const struct lack *lack);
-void lack_fail_turn(struct operation *operation, const struct device *device);
+
+/* lack_fail_turn() - it waited until its time was over for others to leave @part of its target, of which it needs @bytes. */
+void lack_fail_turn(struct operation *operation, size_t part, uint64_t bytes, uint64_t waited_ns);
 
 /*
  * lack_fail_taken() - what others left for @guest, somebody has taken. lack_fail_memory() - likewise of what it was to create.

@@ -118,6 +118,22 @@ void leaving_release(struct operation *operation)
                 broadcast_release(operation);
 }
 
+bool leaving_may_checkpoint(struct operation *operation)
+{
+        struct guest *guest;
+
+        if (!broadcast_expect(operation, GATE_STATE_RELEASED))
+                return false;
+        if (operation->keep_context)
+                return true;
+        operation_for_each_guest(guest, operation)
+                if (process_is_stopped(guest->pid)) {
+                        broadcast_fail_stopped(operation, guest);
+                        return false;
+                }
+        return true;
+}
+
 void leaving_undo_release(struct operation *operation)
 {
         undo_release(operation);

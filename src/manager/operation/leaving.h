@@ -4,6 +4,8 @@
 
 /* The steps with which memory leaves its device: what suspend and migrate have in common. */
 
+#include <stdbool.h>
+
 struct operation;
 
 void leaving_close(struct operation *operation);
@@ -16,6 +18,12 @@ void leaving_keep(struct operation *operation); /* what was exported, for the ne
 void leaving_undo_keep(struct operation *operation);
 void leaving_release(struct operation *operation);
 void leaving_undo_release(struct operation *operation);
+
+/*
+ * leaving_may_checkpoint() - have all let go of their memory, and does none of them stand still? If one does, the operation
+ * fails: the driver would wait for that process, whatever time it is given.
+ */
+bool leaving_may_checkpoint(struct operation *operation);
 
 /* leaving_drop() - let go of what was exported: nobody goes back to it. */
 void leaving_drop(struct operation *operation);

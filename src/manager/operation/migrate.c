@@ -10,7 +10,6 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/place-text.h"
-#include "manager/operation/broadcast.h"
 #include "manager/operation/coming.h"
 #include "manager/operation/contexts.h"
 #include "manager/operation/copies.h"
@@ -47,7 +46,7 @@ static void leave(struct operation *operation)
 {
         struct guest *guest;
 
-        if (!broadcast_expect(operation, GATE_STATE_RELEASED))
+        if (!leaving_may_checkpoint(operation))
                 return;
         operation_for_each_guest(guest, operation)
                 contexts_move(operation, guest, &place_nowhere);

@@ -562,6 +562,8 @@ void operation_begin(struct operation *operation)
         instance->course.target = operation->target;
         instance->course.timeout_ms = operation->timeout_ms;
         instance->course.group = operation->group;
+        instance->course.gives_up_stopped =
+                operation->is_by_itself && operation->kind == &operation_suspend;
         instance->state = operation->kind->busy_state;
         pool_pause(instance->manager->pool);
         refresh_stop_all(instance->manager);

@@ -174,7 +174,8 @@ struct operation {
                 struct list link; /* in a device's admissions, while it waits for its promises */
                 sd_event_source *timer;
                 sd_event_source *again; /* it lacks only what others ask for: to look again */
-                bool can_wait, is_waiting, is_late;
+                bool can_wait, is_waiting;
+                bool is_late, has_timed_out; /* it waits no longer; because its time is over */
                 bool lacks_pending;
                 bool was_passed;  /* refused, as others were promised the room that there is */
                 bool is_looking;  /* the driver is being asked */

@@ -16,7 +16,6 @@
 #include "manager/model/policy.h"
 #include "manager/model/recovery.h"
 #include "manager/operation/ahead.h"
-#include "manager/operation/broadcast.h"
 #include "manager/operation/contexts.h"
 #include "manager/operation/copies.h"
 #include "manager/operation/group.h"
@@ -212,7 +211,7 @@ static void move_out(struct operation *operation)
 {
         struct guest *guest;
 
-        if (!broadcast_expect(operation, GATE_STATE_RELEASED))
+        if (!leaving_may_checkpoint(operation))
                 return;
         operation_for_each_guest(guest, operation) {
                 copies_out(operation, guest);

@@ -62,8 +62,12 @@ void residency_look_at_work(struct instance *instance, uint64_t now);
 /* residency_find_hold() - what cannot leave, "" if there is nothing: the suspend would fail each time. */
 void residency_find_hold(const struct instance *instance, char *text, size_t size);
 
-/* residency_find_stopped() - one of its processes that is stopped; false: none is. */
-bool residency_find_stopped(const struct instance *instance, char *text, size_t size);
+/*
+ * residency_look_at_stopped() - is one of its processes stopped? Then that is what cannot leave, and why it stays, until
+ * residency_look_whether_it_runs() finds that all run again.
+ */
+bool residency_look_at_stopped(struct instance *instance);
+void residency_look_whether_it_runs(struct instance *instance);
 
 /* residency_awaits_turn() - is it being resumed by hand, which waits for others to leave? */
 bool residency_awaits_turn(const struct instance *instance);

@@ -59,6 +59,7 @@ static void find_players(struct round *round, struct stay **stays)
         const struct residency *residency = round->residency;
         struct instance *instance;
 
+        round->n = 0;
         list_for_each(instance, &residency->manager->instances, link) {
                 if (!(residency_get_devices(instance) & round->group) ||
                     !residency_is_played(instance))
@@ -264,16 +265,27 @@ static void end_turn(const struct round *round, const struct player *player, siz
         admission_give_up(operation);
 }
 
+/* One that is stopped leaves when it runs again, so waiting for that is not in vain. */
+static bool may_run_again(const struct round *round, const struct device *device)
+{
+        for (size_t i = 0; i < round->n; i++)
+                if (round->players[i].instance->residency.is_stopped &&
+                    instance_is_on(round->players[i].instance, device))
+                        return true;
+        return false;
+}
+
 /* One that cannot come even some day. */
 static void stay_away(const struct round *round, const struct player *player)
 {
         struct instance *instance = player->instance;
         size_t part = find_part(player, STAY_STUCK);
+        bool is_in_vain = !may_run_again(round, instance->part[part].device);
 
         let_go_all(instance);
         residency_note_stuck(instance, part, get_lack(round, player, part, false));
         if (residency_awaits_turn(instance) &&
-            is_stuck_for_long(&instance->part[part], true, round->now))
+            is_stuck_for_long(&instance->part[part], is_in_vain, round->now))
                 end_turn(round, player, part);
 }
 
@@ -461,6 +473,17 @@ static void carry_out_all(const struct round *round)
         }
 }
 
+/* Of those that are to leave: then others are. Asked only of them, for it takes a look at the process. */
+static bool has_stopped(const struct round *round)
+{
+        bool has = false;
+
+        for (size_t i = 0; i < round->n; i++)
+                has |= round->players[i].stay.is_chosen &&
+                       residency_look_at_stopped(round->players[i].instance);
+        return has;
+}
+
 void residency_decide(struct residency *residency, uint64_t group, const int64_t *free,
                       uint64_t now)
 {
@@ -470,13 +493,16 @@ void residency_decide(struct residency *residency, uint64_t group, const int64_t
         CLEANUP(freep) struct stay **stays = calloc(n + STATE_DEVICES_MAX, sizeof(struct stay *));
         struct round round = { residency, group, free, now, players, 0 };
         struct stay late[STATE_DEVICES_MAX];
+        size_t n_tries = n; /* one that stops and runs in turn does not keep us busy */
         uint64_t next;
 
         if (!players || !stays)
                 return;
-        find_players(&round, stays);
-        n = round.n + find_late(&round, late, &stays[round.n]);
-        next = stay_decide(stays, n, free, manager->n_devices, now);
+        do {
+                find_players(&round, stays);
+                n = round.n + find_late(&round, late, &stays[round.n]);
+                next = stay_decide(stays, n, free, manager->n_devices, now);
+        } while (has_stopped(&round) && n_tries-- > 0);
         carry_out_all(&round);
         if (next != STAY_NEVER)
                 residency_look_in(residency, next > now ? next - now : 0);

@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "daemon/log.h"
 #include "daemon/process.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
@@ -58,6 +59,19 @@ static const struct device *find_other_kind(const struct instance *instance)
         return NULL;
 }
 
+static bool find_stopped(const struct instance *instance, char *text, size_t size)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (residency_takes_part(guest) && process_is_stopped(guest->pid)) {
+                        snprintf(text, size, "process %d (%.40s) is stopped", (int)guest->pid,
+                                 guest->name);
+                        return true;
+                }
+        return false;
+}
+
 void residency_find_hold(const struct instance *instance, char *text, size_t size)
 {
         const struct device *other = find_other_kind(instance);
@@ -75,19 +89,33 @@ void residency_find_hold(const struct instance *instance, char *text, size_t siz
                         snprintf(text, size, "process %d (%.40s) holds %s", (int)guest->pid,
                                  guest->name, broadcast_what_keeps(use.holds));
         }
+        if (!text[0] && instance->residency.is_stopped)
+                (void)find_stopped(instance, text, size);
 }
 
-bool residency_find_stopped(const struct instance *instance, char *text, size_t size)
+bool residency_look_at_stopped(struct instance *instance)
 {
-        const struct guest *guest;
+        struct residency_instance *mine = &instance->residency;
+        char text[sizeof(mine->reason)], quoted[LOG_QUOTED_MAX];
 
-        list_for_each(guest, &instance->guests, link)
-                if (residency_takes_part(guest) && process_is_stopped(guest->pid)) {
-                        snprintf(text, size, "process %d (%.40s) is stopped", (int)guest->pid,
-                                 guest->name);
-                        return true;
-                }
-        return false;
+        if (!find_stopped(instance, text, sizeof(text)))
+                return false;
+        if (!mine->is_stopped)
+                log_event_of(instance->owner, LOG_LEVEL_NOTICE, "stays: it is stopped",
+                             "vgpu=%s reason=%s", instance->name, log_quote(quoted, text));
+        mine->is_stopped = true;
+        snprintf(mine->reason, sizeof(mine->reason), "%s", text);
+        return true;
+}
+
+void residency_look_whether_it_runs(struct instance *instance)
+{
+        char text[sizeof(instance->residency.reason)];
+
+        if (!instance->residency.is_stopped || find_stopped(instance, text, sizeof(text)))
+                return;
+        instance->residency.is_stopped = false;
+        instance->residency.reason[0] = '\0';
 }
 
 bool residency_awaits_turn(const struct instance *instance)

@@ -134,6 +134,7 @@ static void succeed(struct instance *instance)
 {
         instance->residency.pause_ns = instance->residency.not_before_ns = 0;
         instance->residency.n_passed = 0;
+        instance->residency.is_stopped = false;
         note_reason(instance, "");
 }
 
@@ -158,14 +159,11 @@ void residency_leave(struct instance *instance, bool hands_over, const char *why
                 .is_by_itself = true,
                 .hands_over = hands_over,
         };
-        char stopped[sizeof(instance->residency.reason)];
         struct failure failure = { 0 };
         int r;
 
-        if (residency_find_stopped(instance, stopped, sizeof(stopped))) {
-                residency_fail(instance, true, stopped);
+        if (residency_look_at_stopped(instance))
                 return;
-        }
         log_event_of(instance->owner, LOG_LEVEL_INFO, "leaves by itself",
                      "vgpu=%s idle=%.3f reason=\"%s\"", instance->name,
                      (double)idle_ns / NS_PER_SECOND, why);
@@ -235,7 +233,7 @@ static uint64_t look_at_resident(struct instance *instance, uint64_t now)
         look_at_asks(instance, now);
         residency_look_at_work(instance, now);
         stay = residency_get_stay(instance);
-        if (stay.is_held && now - mine->last_work_ns >= mine->after_ns)
+        if (stay.is_held && (mine->is_stopped || now - mine->last_work_ns >= mine->after_ns))
                 note_hold(instance);
         else if (mine->last_work_ns == now && !residency_get_asks(instance))
                 note_reason(instance, "");
@@ -314,7 +312,6 @@ static void note_move(struct instance *instance)
         const struct operation *operation = instance->operation;
         struct residency_instance *mine = &instance->residency;
 
-        mine->waits_for_room = operation && operation->admission.is_waiting;
         mine->moved_percent = operation && operation->bytes > 0
                                       ? (uint32_t)(100 * operation->bytes_done / operation->bytes)
                                       : 0;
@@ -330,6 +327,7 @@ static uint64_t look_at(struct instance *instance, uint64_t now)
         tell_gates(instance);
         note_presence(instance);
         note_move(instance);
+        residency_look_whether_it_runs(instance);
         if (residency_awaits_turn(instance))
                 begin_waiting(instance, now);
         if (instance->operation && is_ours(instance))
@@ -556,6 +554,8 @@ static void note_failure(const struct operation *operation)
                 stop_waiting(instance); /* whoever resumed it by hand; its programs may wait */
         if (is_leaving)
                 forget_demand(instance); /* its gates are open again */
+        if (is_leaving && operation->is_by_itself)
+                (void)residency_look_at_stopped(instance);
 }
 
 static void on_operation(const struct operation *operation, bool has_succeeded, void *userdata)
