@@ -467,6 +467,8 @@ int manager_new(struct manager **ret_manager, const struct options *options,
                 r = recover(manager);
         if (r < 0)
                 return explain(options, r, failure);
+        manager->began_ns =
+                clock_now(CLOCK_MONOTONIC); /* movers of the one before may have been waited for */
         meter_start(manager->meter);
         guest_socket_start(manager->guest_socket);
         *ret_manager = TAKE(manager);

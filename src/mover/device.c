@@ -77,14 +77,16 @@ static void take_margin(struct device *device)
 static int make_context(struct device *device, struct mover_done *done)
 {
         size_t total;
-        int r;
+        int r = DRIVER_CALL(done, cuDeviceTotalMem_v2, &total, device->id);
 
+        if (r < 0)
+                return r;
         device_begin_taking(device);
         r = DRIVER_CALL(done, cuDevicePrimaryCtxRetain, &device->context, device->id);
         device_end_taking(device);
         if (r < 0)
                 device->context = NULL;
-        else if (DRIVER_CALL(done, cuDeviceTotalMem_v2, &total, device->id) == 0)
+        else
                 margin_want(&device->margin, total);
         return r;
 }

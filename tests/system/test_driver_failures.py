@@ -229,6 +229,20 @@ class DriverFailures(case.Case):
                     with self.subTest(actor=actor, call=call, operation=kind):
                         self.check(actor, call, 1, kind, NO_MEMORY)
 
+    def test_a_checkpoint_without_memory_is_the_last_of_its_process(self):
+        """So the driver is not asked again; what can be moved still is, and the process works."""
+        self.arm("mover", f"cuCheckpointProcessCheckpoint@1={NO_MEMORY}")
+        for said in ("failed with 2", "can never be checkpointed again"):
+            with self.assertRaisesRegex(Refused, said):
+                self.call(SUSPEND)
+            self.assertEqual(self.state(), "running")
+            self.step()
+        self.host.call("SuspendVgpu", name="train", keep_context=True)
+        self.host.call("ResumeVgpu", name="train")
+        self.step()
+        for guest in self.guests:
+            guest.finish()
+
 
 if __name__ == "__main__":
     case.main()

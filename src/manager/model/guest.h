@@ -203,6 +203,7 @@ struct guest {
         struct list questions;           /* share_question: for memory that it has made */
         struct share_question *question; /* its own; NULL: none yet */
         struct share_news *news;         /* of whose memory it has; NULL: none yet */
+        bool is_spoiled; /* the driver's checkpoint of it has failed for want of memory, and always will */
         pid_t silent_maker; /* who did not answer when it last asked for memory; 0: who was asked did */
         uint64_t n_may_tell, n_may_offer; /* times that it may send USES, OFFERED */
         struct residency_guest residency;

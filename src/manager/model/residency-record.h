@@ -29,6 +29,8 @@ struct residency_instance {
                 failed_ns; /* the last: when it was, if pause_ns is more than 0 */
         bool was_cut;      /* see scheduler/stay.h */
         bool is_stopped; /* a process of it was when it should leave, and has not been seen to run since */
+        char stopped[96];         /* which */
+        uint64_t stopped_seen_ns; /* CLOCK_MONOTONIC */
         bool lacked_room;
         uint32_t n_passed; /* times in turn that others were promised its room before it was */
         bool is_interactive;

@@ -403,14 +403,21 @@ static void wait_or_refuse(struct operation *operation)
 
 /* Asking the driver. */
 
+/* What is not free may be held by movers that are about to end. */
+static bool has_just_begun(const struct manager *manager)
+{
+        return clock_now(CLOCK_MONOTONIC) - manager->began_ns < FORMER_NS;
+}
+
 static void fail(struct operation *operation, int error, const struct mover_done *done)
 {
         operation->admission.is_failed = true;
         if (error == -ECONNRESET)
                 operation_lost_mover(operation, device_of(operation));
-        else if (error == -ENOMEM)
+        else if (error == -ENOMEM) {
                 operation->admission.is_full = true;
-        else if (done)
+                operation->admission.lacks_pending = has_just_begun(operation->instance->manager);
+        } else if (done)
                 operation_fail(operation, error, "DriverFailed", "look at it with nvidia-smi",
                                "device %u cannot be used: %.63s failed with %d",
                                device_of(operation)->index, done->call, done->driver_code);
@@ -527,12 +534,6 @@ static bool give_up_staging(struct operation *operation)
                 copies_end(operation, guest);
         ask_driver(operation);
         return true;
-}
-
-/* What is not free may be held by movers that are about to end. */
-static bool has_just_begun(const struct manager *manager)
-{
-        return clock_now(CLOCK_MONOTONIC) - manager->began_ns < FORMER_NS;
 }
 
 static void on_info(struct mover *mover, int error, const struct mover_info *info, void *userdata)

@@ -153,8 +153,17 @@ const char *broadcast_what_keeps(uint32_t holds)
 /* Closed it has; but the driver's checkpoint would fail, or lose the process or what it shares. */
 static void check_holds(struct operation *operation, struct guest *guest, uint32_t holds)
 {
-        if (holds == 0 || operation->keep_context)
+        if ((holds == 0 && !guest->is_spoiled) || operation->keep_context)
                 return;
+        if (guest->is_spoiled) {
+                operation_fail(operation, -EOPNOTSUPP, "NotMovable",
+                               operation->kind == &operation_suspend
+                                       ? "it runs on; --keep-context evicts what can be moved"
+                                       : "it runs on",
+                               "process %d (%.40s) " BROADCAST_SPOILED, (int)guest->pid,
+                               guest->name);
+                return;
+        }
         operation_fail(operation, -EOPNOTSUPP, "NotMovable",
                        operation->kind == &operation_suspend
                                ? "it runs on; --keep-context evicts what can be moved"

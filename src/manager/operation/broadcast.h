@@ -21,6 +21,10 @@ struct operation;
 /* Creating or mapping thousands of pieces takes a second; more than this is a hang. */
 #define BROADCAST_ANSWER_MS 30000
 
+/* Of a process, guest->is_spoiled. */
+#define BROADCAST_SPOILED \
+        "can never be checkpointed again: once, the GPU had no memory left for that"
+
 void broadcast_export(struct operation *operation);        /* all; fills guest->memory */
 void broadcast_release(struct operation *operation);       /* those that have their memory mapped */
 void broadcast_release_parts(struct operation *operation); /* those of which some may be created */

@@ -319,6 +319,7 @@ static void on_suspended(struct mover *mover, const struct mover_done *done, voi
                 hold_left(guest, 1);
                 return;
         }
+        guest->is_spoiled |= operation_is_spoiled(done->call, done->driver_code);
         if (done->is_untouched)
                 step_back(guest);
         else if (done->process_state == 0)

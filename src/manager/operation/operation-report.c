@@ -27,9 +27,7 @@
 
 #define PROGRESS_INTERVAL_NS 50000000
 
-/* Answers of the driver. */
 #define DRIVER_OUT_OF_MEMORY 2
-#define DRIVER_UNKNOWN       999
 
 /* Failing. */
 
@@ -67,15 +65,16 @@ void operation_fail_store(struct operation *operation, int error, const char *wh
                        "%s: the state database takes no writes (%s)", what, strerror(-error));
 }
 
-/* A checkpoint that fails for want of memory of the device is the last of its process, which works on. */
+bool operation_is_spoiled(const char *call, int code)
+{
+        return strcmp(call, "cuCheckpointProcessCheckpoint") == 0 && code == DRIVER_OUT_OF_MEMORY;
+}
+
 static const char *hint_after(const struct operation *operation, const char *call, int code)
 {
-        bool is_spoiled = strcmp(call, "cuCheckpointProcessCheckpoint") == 0 &&
-                          (code == DRIVER_OUT_OF_MEMORY || code == DRIVER_UNKNOWN);
-
         if (operation->is_undoing)
                 return "";
-        return is_spoiled
+        return operation_is_spoiled(call, code)
                        ? "the vGPU and the process continue as before; a process for whose checkpoint "
                          "the GPU had no memory left cannot leave it any more, until it ends"
                        : "the vGPU and the process continue as before";

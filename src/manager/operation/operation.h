@@ -225,6 +225,9 @@ void operation_fail_store(struct operation *operation, int error, const char *wh
 /* operation_store_undone() - the step that is being undone is from now on one that never was. */
 int operation_store_undone(const struct operation *operation);
 
+/* operation_is_spoiled() - is this answer of the driver the last checkpoint that it tries of a process? */
+bool operation_is_spoiled(const char *call, int code);
+
 /* operation_fail_driver() - a driver call for @guest answered @code. */
 void operation_fail_driver(struct operation *operation, struct guest *guest, const char *call,
                            int code, int error);

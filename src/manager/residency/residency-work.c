@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "daemon/log.h"
 #include "daemon/process.h"
 #include "manager/model/device.h"
@@ -59,6 +60,9 @@ static const struct device *find_other_kind(const struct instance *instance)
         return NULL;
 }
 
+/* Each look at one that is stopped reads a file for each of its threads. */
+#define LOOK_AT_STOPPED_NS 100000000u
+
 static bool find_stopped(const struct instance *instance, char *text, size_t size)
 {
         const struct guest *guest;
@@ -88,9 +92,12 @@ void residency_find_hold(const struct instance *instance, char *text, size_t siz
                 if (use.holds)
                         snprintf(text, size, "process %d (%.40s) holds %s", (int)guest->pid,
                                  guest->name, broadcast_what_keeps(use.holds));
+                else if (guest->is_spoiled)
+                        snprintf(text, size, "process %d (%.40s) " BROADCAST_SPOILED,
+                                 (int)guest->pid, guest->name);
         }
         if (!text[0] && instance->residency.is_stopped)
-                (void)find_stopped(instance, text, size);
+                snprintf(text, size, "%s", instance->residency.stopped);
 }
 
 bool residency_look_at_stopped(struct instance *instance)
@@ -104,17 +111,23 @@ bool residency_look_at_stopped(struct instance *instance)
                 log_event_of(instance->owner, LOG_LEVEL_NOTICE, "stays: it is stopped",
                              "vgpu=%s reason=%s", instance->name, log_quote(quoted, text));
         mine->is_stopped = true;
+        mine->stopped_seen_ns = clock_now(CLOCK_MONOTONIC);
+        snprintf(mine->stopped, sizeof(mine->stopped), "%.95s", text);
         snprintf(mine->reason, sizeof(mine->reason), "%s", text);
         return true;
 }
 
 void residency_look_whether_it_runs(struct instance *instance)
 {
-        char text[sizeof(instance->residency.reason)];
+        struct residency_instance *mine = &instance->residency;
+        uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
 
-        if (!instance->residency.is_stopped || find_stopped(instance, text, sizeof(text)))
+        if (!mine->is_stopped || now_ns - mine->stopped_seen_ns < LOOK_AT_STOPPED_NS)
                 return;
-        instance->residency.is_stopped = false;
+        mine->stopped_seen_ns = now_ns;
+        if (find_stopped(instance, mine->stopped, sizeof(mine->stopped)))
+                return;
+        mine->is_stopped = false;
         instance->residency.reason[0] = '\0';
 }
 
