@@ -393,10 +393,12 @@ static void arena_reserve(void)
 {
         CUdeviceptr base;
 
-        if (DRIVER(cuMemAddressReserve)(&base, ARENA_SIZE, 0, 0, 0) != CUDA_SUCCESS)
-                return;
-        arena.lowest = arena.base = base;
-        arena.end = base + ARENA_SIZE;
+        reservation_hold(); /* nor does the arena become ours behind somebody's check */
+        if (DRIVER(cuMemAddressReserve)(&base, ARENA_SIZE, 0, 0, 0) == CUDA_SUCCESS) {
+                arena.lowest = arena.base = base;
+                arena.end = base + ARENA_SIZE;
+        }
+        reservation_let_go();
 }
 
 void mapping_arena_open(void)

@@ -10,7 +10,7 @@
  * mistake. So the hooks hold the reservations from their check until the driver has answered, and no
  * range becomes ours in between.
  *
- * No other lock is taken while they are held.
+ * While they are held only the lock of vmm.h is taken, and never the other way round.
  */
 
 #include <stdbool.h>
