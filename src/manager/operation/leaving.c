@@ -124,7 +124,7 @@ bool leaving_may_checkpoint(struct operation *operation)
 
         if (!broadcast_expect(operation, GATE_STATE_RELEASED))
                 return false;
-        if (operation->keep_context)
+        if (operation->keep_context || !operation->instance->course.gives_up_stopped)
                 return true;
         operation_for_each_guest(guest, operation)
                 if (process_is_stopped(guest->pid)) {

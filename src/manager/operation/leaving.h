@@ -20,8 +20,9 @@ void leaving_release(struct operation *operation);
 void leaving_undo_release(struct operation *operation);
 
 /*
- * leaving_may_checkpoint() - have all let go of their memory, and does none of them stand still? If one does, the operation
- * fails: the driver would wait for that process, whatever time it is given.
+ * leaving_may_checkpoint() - have all let go of their memory, and, if it leaves for others, does none of them stand still?
+ * If one does, the operation fails: the driver would wait for that process, whatever time it is given. Whoever
+ * is told to leave and is stopped meanwhile, as Slurm does it, may be continued by who told it.
  */
 bool leaving_may_checkpoint(struct operation *operation);
 
