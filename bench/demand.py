@@ -136,9 +136,10 @@ class Manager:
         return self.process.poll() is not None
 
     def find(self, name):
-        found = str(self.options.prefix / "bin" / name) if self.options.prefix else shutil.which(name)
+        path = str(self.options.prefix / "bin" / name) if self.options.prefix else name
+        found = shutil.which(path)
         if not found:
-            raise SystemExit(f"{name} is not on PATH: install OpenVGPU, or say where it is with --prefix")
+            raise SystemExit(f"there is no {path}: install OpenVGPU, or say where it is with --prefix")
         return found
 
     def vgpu(self, *arguments, may_fail=False):

@@ -227,7 +227,7 @@ static const struct option options[] = {
 const struct command command_checkpoint = {
         .name = "checkpoint",
         .usage = "ACTION PID... [--tree] [--timeout SECONDS] [--careful] [--gpu OLD=NEW]... "
-                 "[--storage WHERE] [--for STATE] [--force] ",
+                 "[--storage WHERE] [--for STATE] [--force]",
         .summary = "take any CUDA process off its GPU and put it back",
         .description =
                 "Controls the CUDA state of processes, in a vGPU or not. This needs no vgpud, but\n"

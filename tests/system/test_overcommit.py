@@ -799,6 +799,24 @@ class Stopped(Overcommitted):
         self.wait_reason(name, f"process {stopped.pid} (guest-train) is stopped")
         self.go_on(stopped, guests)
 
+    def test_nobody_is_refused_memory_for_its_sake(self):
+        """It has failed, and has most of the device: who allocates waits until it runs again."""
+        with unittest.mock.patch.dict(os.environ, OPENVGPU_FAULT_DIR=str(self.host.faults)):  # for its gate
+            one = self.guest(self.create("one"), size=self.MOST)
+        (self.host.faults / "gate-release=pause").touch()
+        environment = dict(os.environ, **self.host.call("PrepareRun", name=self.create("two"))["environment"])
+        two = Guest([os.environ["TEST_GUESTS"] + "/guest-train", *self.MOST], environment)
+        self.host.guests.append(two)
+        self.host.wait_paused("gate-release")
+        one.signal(signal.SIGSTOP)
+        self.host.go_on("gate-release")
+        until(lambda: self.host.vgpu("one")["state"] == "failed", "it to fail")
+        time.sleep(2)  # four times as long as it would be before a refusal
+        self.assertTrue(two.is_alive(), two.context())
+        one.signal(signal.SIGCONT)
+        two.wait_ready()
+        self.finish(one, two)
+
     def test_before_its_checkpoint(self):
         """The driver would wait for it, however long that is."""
         (self.host.faults / "suspend.released=pause").touch()

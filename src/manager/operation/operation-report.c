@@ -76,7 +76,7 @@ static const char *hint_after(const struct operation *operation, const char *cal
                 return "";
         return operation_is_spoiled(call, code)
                        ? "the vGPU and the process continue as before; a process for whose checkpoint "
-                         "the GPU had no memory left cannot leave it any more, until it ends"
+                         "the GPU had no memory left is never checkpointed again"
                        : "the vGPU and the process continue as before";
 }
 

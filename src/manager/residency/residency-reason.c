@@ -145,5 +145,5 @@ void residency_note_stuck(struct instance *instance, size_t part, int64_t lack)
                      name);
         else if (!note_outside(look, instance, part, lack) && !note_held(instance, part))
                 note(instance, part, KIND_TOO_LITTLE, 0,
-                     "%s has not enough memory that others could leave", name);
+                     "%s has not enough memory that others could give up", name);
 }

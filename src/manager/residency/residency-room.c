@@ -196,14 +196,22 @@ static bool has_coming(const struct round *round, const struct device *device)
         return false;
 }
 
-/* Also one that the policy does not look at, because a command is busy with it. */
+/* A process of it did not go along, and has its memory until it runs again, or ends. */
+static bool has_failed_there(const struct instance *instance, const struct device *device)
+{
+        return instance->state == STATE_FAILED && !list_is_empty(&instance->guests) &&
+               instance_is_on(instance, device);
+}
+
+/* Also one that the policy does not look at: a command is busy with it, or it has failed. */
 static bool has_others_busy(const struct device *device)
 {
         const struct instance *other;
 
         list_for_each(other, &device->manager->instances, link)
-                if (other->operation && operation_is_at(other->operation, device) &&
-                    !(residency_is_played(other) && instance_is_on(other, device)))
+                if ((other->operation && operation_is_at(other->operation, device) &&
+                     !(residency_is_played(other) && instance_is_on(other, device))) ||
+                    has_failed_there(other, device))
                         return true;
         return false;
 }

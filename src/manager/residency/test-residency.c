@@ -166,7 +166,7 @@ static void test_a_reason_is_shown_when_it_has_held(void **state)
         residency_note_stuck(instance, 0, 0);
         check_reason(fixture, "others have the memory of its device for now");
         residency_note_stuck(instance, 0, 0);
-        check_reason(fixture, "its device has not enough memory that others could leave");
+        check_reason(fixture, "its device has not enough memory that others could give up");
 }
 
 /* The same programs have a little more each time. */
