@@ -115,11 +115,12 @@ void lack_fail_turn(struct operation *operation, size_t part, uint64_t bytes, ui
         char others[256], needed[SIZE_TEXT_MAX];
 
         list_others(operation, device, others, sizeof(others));
-        operation_fail(operation, -ENOSPC, "NoRoom",
-                       "wait longer ('--timeout SECONDS'), or suspend who is there",
-                       "vGPU %s waited %.1f s in vain for %s of device %u%s%s%s", instance->name,
-                       (double)waited_ns / NS_PER_SECOND, size_format(needed, bytes), device->index,
-                       others, reason[0] ? ": " : "", reason);
+        operation_fail(
+                operation, -ENOSPC, "NoRoom",
+                "wait longer ('--timeout SECONDS'), or suspend, continue or end who is there",
+                "vGPU %s waited %.1f s in vain for %s of device %u%s%s%s", instance->name,
+                (double)waited_ns / NS_PER_SECOND, size_format(needed, bytes), device->index,
+                others, reason[0] ? ": " : "", reason);
 }
 
 void lack_fail_taken(struct operation *operation, const struct device *device,
