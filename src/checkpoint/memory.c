@@ -83,14 +83,24 @@ uint64_t memory_get_used(struct job *job, int i, uint64_t *bytes)
 #define ROOM      (8 * MIB)
 #define ROOM_PART 128
 
-/* All of the job may be checkpointed side by side. */
+/* Those of the job that are there may be checkpointed side by side. */
+static uint64_t count_there(const struct job *job, const char *uuid)
+{
+        uint64_t n = 0;
+
+        for (uint32_t i = 0; i < job->answer.n_processes; i++)
+                n += job->answer.process[i].state != CU_PROCESS_STATE_CHECKPOINTED &&
+                     nvml_get_used(uuid, job->answer.process[i].pid) > 0;
+        return n;
+}
+
 static int check_room(struct job *job, int i, unsigned int d)
 {
-        uint64_t part = job->devices.device[d].memory / ROOM_PART;
-        uint64_t needed = (part < ROOM ? part : ROOM) * job->answer.n_processes, left;
+        uint64_t part = job->devices.device[d].memory / ROOM_PART, needed, left;
         char uuid[DEVICE_UUID_MAX], wants[SIZE_TEXT_MAX], has[SIZE_TEXT_MAX];
 
         device_format_uuid(uuid, &job->devices.device[d].uuid);
+        needed = (part < ROOM ? part : ROOM) * count_there(job, uuid);
         if (nvml_get_free(&left, uuid) < 0 || left >= needed)
                 return 0;
         return job_fail(

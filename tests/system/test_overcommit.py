@@ -744,6 +744,25 @@ class Stopped(Overcommitted):
         two.wait_ready()
         self.finish(one, two)
 
+    def test_one_that_is_away_and_waits(self):
+        """Nobody leaves for it as long as it is stopped; then it comes soon."""
+        one = self.guest(self.create("one"), "--on-demand", size=self.MOST)
+        two = self.guest(self.create("two"), size=self.MOST)
+        self.host.wait_state("one", "suspended")
+        two.wait_steps(2)
+        wanted = one.steps() + 1
+        one.write("")
+        until(lambda: self.host.vgpu("one")["demand"], "it to wait at its gate")
+        one.signal(signal.SIGSTOP)
+        log = self.host.root / "log"
+        time.sleep(1)  # somebody may be leaving for it already
+        begin = log.read_text().count("comes in by demand vgpu=one")
+        time.sleep(9)
+        self.assertEqual(log.read_text().count("comes in by demand vgpu=one"), begin)
+        one.signal(signal.SIGCONT)
+        until(lambda: one.steps() >= wanted, "its step")
+        self.finish(one, two)
+
     def test_a_resume_by_hand_waits_for_it(self):
         one = self.guest(self.create("one"), "--on-demand", size=self.MOST)
         self.host.call("SuspendVgpu", name="one")

@@ -68,7 +68,10 @@ void lack_fail(struct operation *operation, const struct device *device, const s
 static bool is_in_the_way(const struct instance *other, const struct operation *operation,
                           const struct device *device)
 {
-        return other != operation->instance && instance_is_on(other, device) &&
+        bool waits = other->operation && (other->operation->admission.is_waiting ||
+                                          other->operation->admission.awaits_turn);
+
+        return other != operation->instance && instance_is_on(other, device) && !waits &&
                !instance_is_off(other) && !list_is_empty(&other->guests);
 }
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/size.h"
 #include "daemon/log.h"
+#include "daemon/process.h"
 #include "manager/guests/guest-request.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
@@ -36,6 +37,9 @@
 
 /* Without work for so long it is idle. */
 #define IDLE_NS (100 * NS_PER_MS)
+
+/* Between two looks whether one runs again whose vGPU is away. */
+#define STOPPED_LOOK_NS 100000000u
 
 /* Between two looks for room. */
 #define ROOM_LOOK_NS (100 * NS_PER_MS)
@@ -270,6 +274,18 @@ static void stop_waiting(struct instance *instance)
         residency_forget_promises(instance);
 }
 
+/* Who is stopped could not come: others would leave for it in vain. Looked at again until it runs. */
+static bool are_all_stopped(const struct instance *instance)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (!guest->is_dead && (guest->is_waiting || guest->residency.is_wanting) &&
+                    !process_is_stopped(guest->pid))
+                        return false;
+        return true;
+}
+
 static uint64_t look_at_away(struct instance *instance, uint64_t now)
 {
         struct residency_instance *mine = &instance->residency;
@@ -277,6 +293,10 @@ static uint64_t look_at_away(struct instance *instance, uint64_t now)
         if (!residency_is_wanted(instance)) {
                 stop_waiting(instance);
                 return STAY_NEVER;
+        }
+        if (are_all_stopped(instance)) {
+                stop_waiting(instance);
+                return now + STOPPED_LOOK_NS;
         }
         begin_waiting(instance, now);
         if (mine->not_before_ns > now)
