@@ -68,10 +68,12 @@ int device_init(struct device *device, const char *uuid, struct mover_done *done
 /* A restore that is under way has what is free; the next who enters takes it then. */
 static void take_margin(struct device *device)
 {
-        if (!margin_is_lacking(&device->margin) || pthread_rwlock_trywrlock(&device->restores) != 0)
-                return;
-        margin_take(&device->margin, device->id);
-        pthread_rwlock_unlock(&device->restores);
+        /* Who returns it while we find it lent does not come in here, and leaves it to us. */
+        while (margin_is_lacking(&device->margin) &&
+               pthread_rwlock_trywrlock(&device->restores) == 0) {
+                margin_take(&device->margin, device->id);
+                pthread_rwlock_unlock(&device->restores);
+        }
 }
 
 static int make_context(struct device *device, struct mover_done *done)

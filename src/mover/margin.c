@@ -47,17 +47,21 @@ static uint64_t get_lack_locked(const struct margin *margin)
         return margin->memory.n_handles > 0 ? 0 : margin->wanted;
 }
 
+static bool is_lacking_locked(const struct margin *margin)
+{
+        return margin->n_lent == 0 && get_lack_locked(margin) > 0 &&
+               clock_now(CLOCK_MONOTONIC) >= margin->not_before_ns;
+}
+
 static void take_locked(struct margin *margin, CUdevice id)
 {
-        uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
         struct mover_done ignored = { 0 };
 
-        if (margin->n_lent > 0 || get_lack_locked(margin) == 0 || now_ns < margin->not_before_ns)
-                return;
-        if (mapping_create(&margin->memory, id, margin->wanted, &ignored) == 0)
+        if (!is_lacking_locked(margin) ||
+            mapping_create(&margin->memory, id, margin->wanted, &ignored) == 0)
                 return;
         mapping_deinit(&margin->memory);
-        margin->not_before_ns = now_ns + TAKE_AGAIN_NS;
+        margin->not_before_ns = clock_now(CLOCK_MONOTONIC) + TAKE_AGAIN_NS;
 }
 
 void margin_take(struct margin *margin, CUdevice id)
@@ -95,7 +99,7 @@ bool margin_is_lacking(struct margin *margin)
         bool is_lacking;
 
         pthread_mutex_lock(&margin->lock);
-        is_lacking = margin->n_lent == 0 && get_lack_locked(margin) > 0;
+        is_lacking = is_lacking_locked(margin);
         pthread_mutex_unlock(&margin->lock);
         return is_lacking;
 }

@@ -43,7 +43,7 @@ void margin_return(struct margin *margin);
 /* margin_drop() - it is not wanted any more. */
 void margin_drop(struct margin *margin);
 
-/* margin_is_lacking() - is it wanted, and neither there nor lent? */
+/* margin_is_lacking() - is it to be taken: wanted, neither there nor lent, and not just tried in vain? */
 bool margin_is_lacking(struct margin *margin);
 
 /* margin_get_room() - so much the driver's own calls need: with less free they are not made. */
