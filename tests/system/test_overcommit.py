@@ -755,9 +755,9 @@ class Stopped(Overcommitted):
         until(lambda: self.host.vgpu("one")["demand"], "it to wait at its gate")
         one.signal(signal.SIGSTOP)
         log = self.host.root / "log"
-        time.sleep(1)  # somebody may be leaving for it already
+        two.wait_steps(20)  # it may be leaving for it already
         begin = log.read_text().count("comes in by demand vgpu=one")
-        time.sleep(9)
+        two.wait_steps(300)
         self.assertEqual(log.read_text().count("comes in by demand vgpu=one"), begin)
         one.signal(signal.SIGCONT)
         until(lambda: one.steps() >= wanted, "its step")

@@ -46,15 +46,16 @@
 static const struct {
         enum gate_message request, answer;
         enum gate_state state; /* after success */
+        const char *name;
 } requests[] = {
-        { GATE_CLOSE, GATE_CLOSED, GATE_STATE_CLOSED },
-        { GATE_STEP, GATE_CLOSED, GATE_STATE_CLOSED },
-        { GATE_EXPORT, GATE_EXPORTED, GATE_STATE_CLOSED },
-        { GATE_RELEASE, GATE_RELEASED, GATE_STATE_RELEASED },
-        { GATE_CREATE, GATE_CREATED, GATE_STATE_CLOSED },
-        { GATE_MAP, GATE_MAPPED, GATE_STATE_CLOSED },
-        { GATE_OPEN, GATE_OPENED, GATE_STATE_OPEN },
-        { GATE_TAKE, GATE_TAKEN, GATE_STATE_CLOSED },
+        { GATE_CLOSE, GATE_CLOSED, GATE_STATE_CLOSED, "close" },
+        { GATE_STEP, GATE_CLOSED, GATE_STATE_CLOSED, "step" },
+        { GATE_EXPORT, GATE_EXPORTED, GATE_STATE_CLOSED, "export" },
+        { GATE_RELEASE, GATE_RELEASED, GATE_STATE_RELEASED, "release" },
+        { GATE_CREATE, GATE_CREATED, GATE_STATE_CLOSED, "create" },
+        { GATE_MAP, GATE_MAPPED, GATE_STATE_CLOSED, "map" },
+        { GATE_OPEN, GATE_OPENED, GATE_STATE_OPEN, "open" },
+        { GATE_TAKE, GATE_TAKEN, GATE_STATE_CLOSED, "take" },
 };
 
 /* The end of a request. */
@@ -87,20 +88,19 @@ static void note_loss(struct guest *guest)
 
 static void set_timer(struct guest *guest, uint32_t ms);
 
+static const char *get_name(enum gate_message request)
+{
+        for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
+                if (requests[i].request == request)
+                        return requests[i].name;
+        return "connect"; /* which is no message */
+}
+
 static void log_time_out(const struct guest *guest)
 {
-        static const char *const names[] = {
-                [GATE_CLOSE] = "close",     [GATE_STEP] = "step",     [GATE_EXPORT] = "export",
-                [GATE_RELEASE] = "release", [GATE_CREATE] = "create", [GATE_MAP] = "map",
-                [GATE_OPEN] = "open",       [GATE_TAKE] = "take",
-        };
-        const char *name = guest->request.message < sizeof(names) / sizeof(names[0])
-                                   ? names[guest->request.message]
-                                   : NULL;
-
         log_event_of(guest->payer, LOG_LEVEL_WARNING, "a gate does not answer",
                      "vgpu=%s pid=%d request=%s timeout_ms=%u blocked=%d resting=%d",
-                     guest->instance->name, (int)guest->pid, name ? name : "connect",
+                     guest->instance->name, (int)guest->pid, get_name(guest->request.message),
                      guest->request.timeout_ms, guest->request.is_blocked,
                      guest->gate && guest->gate->resting_ns > 0);
 }
