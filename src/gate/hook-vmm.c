@@ -18,6 +18,7 @@
 #include "gate/entry.h"
 #include "gate/hook.h"
 #include "gate/import.h"
+#include "gate/log.h"
 #include "gate/mapping.h"
 #include "gate/memory.h"
 #include "gate/offer-name.h"
@@ -127,8 +128,11 @@ CUresult our_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
         struct physical *physical;
         CUresult result;
 
-        if (is_shared_host_memory(prop))
+        if (is_shared_host_memory(prop)) {
+                log_write("host memory that is made to be exported: refused, as nobody who imports "
+                          "it could be suspended; OPENVGPU_NATIVE_IPC=1 allows it");
                 return CUDA_ERROR_NOT_SUPPORTED;
+        }
         if (!handle || !prop || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
                 return DRIVER(cuMemCreate)(handle, size, prop, flags);
         if (!visible_has(prop->location.id))
