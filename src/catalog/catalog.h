@@ -15,7 +15,8 @@
  *
  * so that the most instances always fit, whatever part of the memory the board's driver keeps.
  *
- * The id of a type is PCI device << 8 | most instances: the same on every host and in every run.
+ * The id of a type is PCI device << 8 | most instances: the same on every host and in every run. A
+ * device whose memory is not that of its board has other ids, because its types have other sizes.
  */
 
 #include <stdint.h>
@@ -46,6 +47,9 @@ struct catalog_type {
  */
 uint32_t catalog_list_types(struct catalog_type *types, const struct state_device *device,
                             uint32_t series);
+
+/* catalog_make_id() - the id of the type with this @number (8 bits) among those of @device. */
+uint32_t catalog_make_id(const struct state_device *device, uint32_t number);
 
 /* What NVIDIA's scheduler can be set to, from its user guide. */
 extern const struct state_scheduler_limits catalog_scheduler_limits;

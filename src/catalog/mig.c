@@ -112,7 +112,7 @@ uint32_t catalog_list_mig_types(struct catalog_type *types, uint32_t n,
                 if (n == CATALOG_TYPES_MAX)
                         break;
                 *type = (struct catalog_type){
-                        .type = { .id = device->pci_device_id >> 16 << 8 | TYPE_BITS | i,
+                        .type = { .id = catalog_make_id(device, TYPE_BITS | i),
                                   .pci_device_id = device->pci_device_id,
                                   .pci_subsystem_id = device->pci_subsystem_id,
                                   .profile_id = cut->id,

@@ -9,7 +9,7 @@
 #include "catalog/mig.h"
 
 static const struct state_device h200 = { .pci_device_id = 0x233510de,
-                                          .memory_total = 143156 * MIB,
+                                          .memory_total = 143771 * MIB,
                                           .name = "NVIDIA H200" };
 
 static int set_up(void **state)
@@ -45,7 +45,7 @@ static void test_known_boards_have_nvidias_names(void **state)
                 assert_string_equal(types[i].text.name, name);
         }
         assert_int_equal(types[0].type.id, 0x233501);
-        assert_int_equal(types[1].type.frame_buffer, 71168 * MIB);
+        assert_int_equal(types[1].type.frame_buffer, 71680 * MIB);
 }
 
 static void test_other_boards_are_cut_too(void **state)
@@ -59,6 +59,21 @@ static void test_other_boards_are_cut_too(void **state)
         assert_int_equal(catalog_list_types(types, &other, CATALOG_COMPUTE),
                          5); /* a sixth were below 1 GiB */
         assert_string_equal(types[1].text.name, "NVIDIA Test Board-12C");
+}
+
+static void test_types_of_another_size_have_another_id(void **state)
+{
+        const struct state_device small = { .pci_device_id = 0x233510de,
+                                            .memory_total = 10 * GIB,
+                                            .name = "NVIDIA H200" };
+        struct catalog_type types[CATALOG_TYPES_MAX], others[CATALOG_TYPES_MAX];
+        uint32_t n = catalog_list_types(types, &h200, CATALOG_COMPUTE);
+        uint32_t n_others = catalog_list_types(others, &small, CATALOG_COMPUTE);
+
+        (void)state;
+        for (uint32_t i = 0; i < n; i++)
+                for (uint32_t j = 0; j < n_others; j++)
+                        assert_int_not_equal(types[i].type.id, others[j].type.id);
 }
 
 static void test_quotas_get_the_smallest_type_that_holds_them(void **state)
@@ -245,6 +260,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_known_boards_have_nvidias_names),
                 cmocka_unit_test(test_other_boards_are_cut_too),
+                cmocka_unit_test(test_types_of_another_size_have_another_id),
                 cmocka_unit_test_setup_teardown(test_quotas_get_the_smallest_type_that_holds_them,
                                                 set_up, tear_down),
                 cmocka_unit_test(test_boards_with_graphics_have_more_series),

@@ -10,6 +10,9 @@
 #define FRAME_BUFFER_STEP (512 * MIB)
 #define FRAME_BUFFER_MIN  (1 * GIB)
 
+#define GRAIN    (2 * MIB) /* of the memory of a device */
+#define PREFIXES 127       /* of the ids of types: a prime, and no id is negative */
+
 /* Of a board that we do not know. */
 static const struct catalog_cut cuts_other[] = { { 1, 0 },  { 2, 0 },  { 4, 0 }, { 8, 0 },
                                                  { 16, 0 }, { 32, 0 }, { 0, 0 } };
@@ -53,6 +56,21 @@ static const struct catalog_board *find_board(const struct state_device *device)
 
         return board && device->memory_total >= board->cuts[0].gigabytes * GIB / 10 * 9 ? board
                                                                                         : NULL;
+}
+
+static bool is_whole(const struct state_device *device)
+{
+        const struct catalog_board *board = find_board(device);
+
+        return board &&
+               (board->memory == 0 || device->memory_total / GRAIN == board->memory * MIB / GRAIN);
+}
+
+uint32_t catalog_make_id(const struct state_device *device, uint32_t number)
+{
+        uint64_t prefix = is_whole(device) ? 0 : 1 + device->memory_total / GRAIN % PREFIXES;
+
+        return (uint32_t)prefix << 24 | (uint32_t)pci_device(device) << 8 | number;
 }
 
 static void write_texts(struct state_type_text *text, const struct state_device *device,
@@ -124,7 +142,7 @@ static void cut_device(struct catalog_type *ret_type, const struct state_device 
         uint64_t rounded = cut->instances == 1 ? share : share - share % FRAME_BUFFER_STEP;
 
         *ret_type = (struct catalog_type){
-                .type = { .id = (uint32_t)pci_device(device) << 8 | series->bits | cut->instances,
+                .type = { .id = catalog_make_id(device, series->bits | cut->instances),
                           .pci_device_id = device->pci_device_id,
                           .pci_subsystem_id = device->pci_subsystem_id,
                           .profile_id = STATE_NONE,

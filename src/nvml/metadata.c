@@ -3,10 +3,9 @@
  * Describes a vGPU and a device before a migration, and tells whether they fit.
  *
  * The answer depends on the two blobs alone, which may come from other hosts. Each blob
- * therefore has the kind of its device in its opaque part, with a magic number; a blob without
- * it is "other". A vGPU moves while it runs (live) to a device of the same kind whose host has
- * the same driver: the driver's restore accepts nothing else. The answer does not depend on
- * room.
+ * therefore has in its opaque part, with a magic number, what state/kind.h compares; a blob
+ * without it is "other". A vGPU moves while it runs (live) to a device of the same kind that can
+ * host it and whose host has the same driver: the driver's restore accepts nothing else.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,67 +17,113 @@
 #include "state/kind.h"
 
 #define OPAQUE_MAGIC     0x4d475056u /* "VPGM" */
-#define METADATA_VERSION 1
+#define OPAQUE_VERSION   2
+#define METADATA_VERSION 1 /* of the declared structs */
 
 #define COMPATIBLE_ALWAYS                                                         \
         (NVML_VGPU_VM_COMPATIBILITY_COLD | NVML_VGPU_VM_COMPATIBILITY_HIBERNATE | \
          NVML_VGPU_VM_COMPATIBILITY_SLEEP | NVML_VGPU_VM_COMPATIBILITY_LIVE)
 
 /*
- * Of what kind the device is, and of a vGPU what would have to move. As long as what NVIDIA's
- * library was seen to have: clients may count on it.
+ * Of what kind the device is; of a vGPU also what it asks for and what would have to move, and of a device
+ * what it can host. Words of 32 bits, low word first, since a blob may lie anywhere. As long as what
+ * NVIDIA's library was seen to have, because clients may count on it; longer only for a device that hosts
+ * more types than fit.
  */
+#define OPAQUE_SIZE 260
+
 struct opaque {
         uint32_t magic;
         uint32_t version;
         uint32_t pci_device_id;
         uint32_t pci_subsystem_id;
         uint32_t is_sriov;
-        uint32_t ecc; /* 0, 1, or STATE_NONE */
-        uint32_t type_id;
-        uint32_t reserved;
-        uint32_t frame_buffer[2];  /* bytes; low word first, since a blob may lie anywhere */
-        uint32_t uses[2];          /* bits of state_vm.uses */
-        char uuid[STATE_UUID_MAX]; /* of the vGPU; empty for a device */
+        uint32_t ecc;              /* 0, 1, or STATE_NONE */
         char kind[STATE_TEXT_MAX]; /* equal on two devices between which vGPUs can move */
-        char tail[260 - 12 * sizeof(uint32_t) - STATE_UUID_MAX - STATE_TEXT_MAX];
+        union {
+                struct {
+                        uint32_t type_id; /* that it was made with; 0: the type follows the quota */
+                        uint32_t quota[2];         /* bytes */
+                        uint32_t uses[2];          /* bits of state_vm.uses */
+                        char uuid[STATE_UUID_MAX]; /* of the vGPU */
+                } vgpu;
+                struct {
+                        uint32_t memory_total[2]; /* bytes */
+                        uint32_t n_types;
+                        uint32_t type_id[STATE_OFFERS_MAX]; /* as many as there are */
+                } device;
+        };
 };
 
-_Static_assert(sizeof(struct opaque) == 260, "four bytes are in the declared struct");
+_Static_assert(offsetof(struct opaque, vgpu.uuid) + STATE_UUID_MAX <= OPAQUE_SIZE, "it fits");
 
-#define VGPU_METADATA_SIZE \
-        ((unsigned int)(offsetof(nvmlVgpuMetadata_t, opaqueData) + sizeof(struct opaque)))
-#define DEVICE_METADATA_SIZE \
-        ((unsigned int)(offsetof(nvmlVgpuPgpuMetadata_t, opaqueData) + sizeof(struct opaque)))
+#define VGPU_METADATA_SIZE ((unsigned int)(offsetof(nvmlVgpuMetadata_t, opaqueData) + OPAQUE_SIZE))
 
-static struct opaque describe(const struct state_page *state_page, uint32_t device)
+static void put_wide(uint32_t *words, uint64_t value)
 {
-        struct opaque opaque = { .magic = OPAQUE_MAGIC, .version = METADATA_VERSION };
-        struct state_kind kind;
+        words[0] = (uint32_t)value;
+        words[1] = (uint32_t)(value >> 32);
+}
 
-        if (!state_read_kind(state_page, device, &kind))
-                return opaque;
-        opaque.pci_device_id = kind.pci_device_id;
-        opaque.pci_subsystem_id = kind.pci_subsystem_id;
-        opaque.is_sriov = kind.is_sriov;
-        opaque.ecc = kind.ecc;
-        memcpy(opaque.kind, kind.text, sizeof(opaque.kind));
+static uint64_t get_wide(const uint32_t *words)
+{
+        return words[0] | (uint64_t)words[1] << 32;
+}
+
+static struct opaque describe_kind(const struct state_kind *kind)
+{
+        struct opaque opaque = {
+                .magic = OPAQUE_MAGIC,
+                .version = OPAQUE_VERSION,
+                .pci_device_id = kind->pci_device_id,
+                .pci_subsystem_id = kind->pci_subsystem_id,
+                .is_sriov = kind->is_sriov,
+                .ecc = kind->ecc,
+        };
+
+        memcpy(opaque.kind, kind->text, sizeof(opaque.kind));
         return opaque;
 }
 
-static void describe_instance(struct opaque *opaque, const struct view_instance *instance)
+static struct opaque describe_instance(const struct view_instance *instance)
 {
-        const struct state_instance *value = &instance->value;
+        struct state_claim claim = { 0 };
+        struct opaque opaque;
         struct state_vm vm;
 
-        opaque->type_id = value->type_id;
-        opaque->frame_buffer[0] = (uint32_t)value->frame_buffer_quota;
-        opaque->frame_buffer[1] = (uint32_t)(value->frame_buffer_quota >> 32);
-        snprintf(opaque->uuid, sizeof(opaque->uuid), "%s", value->uuid);
-        if (state_read_vm(instance->state_page, instance->slot, &vm)) {
-                opaque->uses[0] = (uint32_t)vm.uses;
-                opaque->uses[1] = (uint32_t)(vm.uses >> 32);
-        }
+        (void)state_read_claim(instance->state_page, &instance->value, &claim);
+        opaque = describe_kind(&claim.kind);
+        opaque.vgpu.type_id = claim.type_id;
+        put_wide(opaque.vgpu.quota, claim.quota);
+        memcpy(opaque.vgpu.uuid, instance->value.uuid, sizeof(opaque.vgpu.uuid));
+        if (state_read_vm(instance->state_page, instance->slot, &vm))
+                put_wide(opaque.vgpu.uses, vm.uses);
+        return opaque;
+}
+
+static struct opaque describe_device(const struct site *site)
+{
+        struct state_target target;
+        struct opaque opaque;
+
+        (void)state_read_target(site->state_page, site->device.index, &target);
+        opaque = describe_kind(&target.kind);
+        put_wide(opaque.device.memory_total, target.memory_total);
+        opaque.device.n_types = target.n_types;
+        memcpy(opaque.device.type_id, target.type_id, target.n_types * sizeof(target.type_id[0]));
+        return opaque;
+}
+
+/* The bytes of a device's blob; 0: @n_types is more than any device has. */
+static unsigned int get_device_size(uint32_t n_types)
+{
+        unsigned int size =
+                (unsigned int)(offsetof(struct opaque, device.type_id) +
+                               (n_types <= STATE_OFFERS_MAX ? n_types : 0) * sizeof(uint32_t));
+
+        if (n_types > STATE_OFFERS_MAX)
+                return 0;
+        return size > OPAQUE_SIZE ? size : OPAQUE_SIZE;
 }
 
 /* @size against @needed; true when the caller may go on to write. */
@@ -113,8 +158,7 @@ static void describe_guest(nvmlVgpuMetadata_t *head, const struct view_instance 
 nvmlReturn_t our_nvmlVgpuInstanceGetMetadata(nvmlVgpuInstance_t id, nvmlVgpuMetadata_t *metadata,
                                              unsigned int *size)
 {
-        nvmlVgpuMetadata_t head = { .version = METADATA_VERSION,
-                                    .opaqueDataSize = sizeof(struct opaque) };
+        nvmlVgpuMetadata_t head = { .version = METADATA_VERSION, .opaqueDataSize = OPAQUE_SIZE };
         struct view_instance instance;
         struct opaque opaque;
         nvmlReturn_t r;
@@ -129,11 +173,9 @@ nvmlReturn_t our_nvmlVgpuInstanceGetMetadata(nvmlVgpuInstance_t id, nvmlVgpuMeta
 
         describe_guest(&head, &instance);
         answer_text(head.hostDriverVersion, sizeof(head.hostDriverVersion), view_driver_name());
-        opaque = describe(instance.state_page, instance.value.device);
-        describe_instance(&opaque, &instance);
+        opaque = describe_instance(&instance);
         memcpy(metadata, &head, offsetof(nvmlVgpuMetadata_t, opaqueData));
-        memcpy((char *)metadata + offsetof(nvmlVgpuMetadata_t, opaqueData), &opaque,
-               sizeof(opaque));
+        memcpy((char *)metadata + offsetof(nvmlVgpuMetadata_t, opaqueData), &opaque, OPAQUE_SIZE);
         *size = VGPU_METADATA_SIZE;
         return NVML_SUCCESS;
 }
@@ -141,8 +183,8 @@ nvmlReturn_t our_nvmlVgpuInstanceGetMetadata(nvmlVgpuInstance_t id, nvmlVgpuMeta
 nvmlReturn_t our_nvmlDeviceGetVgpuMetadata(nvmlDevice_t handle, nvmlVgpuPgpuMetadata_t *metadata,
                                            unsigned int *size)
 {
-        nvmlVgpuPgpuMetadata_t head = { .version = METADATA_VERSION,
-                                        .opaqueDataSize = sizeof(struct opaque) };
+        const size_t head_size = offsetof(nvmlVgpuPgpuMetadata_t, opaqueData);
+        nvmlVgpuPgpuMetadata_t head = { .version = METADATA_VERSION };
         struct state_host host;
         struct opaque opaque;
         struct site site;
@@ -150,7 +192,9 @@ nvmlReturn_t our_nvmlDeviceGetVgpuMetadata(nvmlDevice_t handle, nvmlVgpuPgpuMeta
 
         if (r != NVML_SUCCESS)
                 return r;
-        if (!fits(size, DEVICE_METADATA_SIZE))
+        opaque = describe_device(&site);
+        head.opaqueDataSize = get_device_size(opaque.device.n_types);
+        if (!fits(size, (unsigned int)head_size + head.opaqueDataSize))
                 return NVML_ERROR_INSUFFICIENT_SIZE;
         if (!metadata)
                 return NVML_ERROR_INVALID_ARGUMENT;
@@ -160,11 +204,9 @@ nvmlReturn_t our_nvmlDeviceGetVgpuMetadata(nvmlDevice_t handle, nvmlVgpuPgpuMeta
                 head.hostSupportedVgpuRange =
                         (nvmlVgpuVersion_t){ host.current_min, host.current_max };
         answer_text(head.hostDriverVersion, sizeof(head.hostDriverVersion), view_driver_name());
-        opaque = describe(site.state_page, site.device.index);
-        memcpy(metadata, &head, offsetof(nvmlVgpuPgpuMetadata_t, opaqueData));
-        memcpy((char *)metadata + offsetof(nvmlVgpuPgpuMetadata_t, opaqueData), &opaque,
-               sizeof(opaque));
-        *size = DEVICE_METADATA_SIZE;
+        memcpy(metadata, &head, head_size);
+        memcpy((char *)metadata + head_size, &opaque, head.opaqueDataSize);
+        *size = (unsigned int)head_size + head.opaqueDataSize;
         return NVML_SUCCESS;
 }
 
@@ -190,10 +232,11 @@ nvmlReturn_t our_nvmlDeviceGetPgpuMetadataString(nvmlDevice_t handle, char *text
 
 static bool read_opaque(struct opaque *ret_opaque, const char *from, unsigned int size)
 {
-        if (size != sizeof(*ret_opaque))
+        *ret_opaque = (struct opaque){ 0 };
+        if (size < OPAQUE_SIZE || size > sizeof(*ret_opaque))
                 return false;
-        memcpy(ret_opaque, from, sizeof(*ret_opaque));
-        return ret_opaque->magic == OPAQUE_MAGIC && ret_opaque->version == METADATA_VERSION;
+        memcpy(ret_opaque, from, size);
+        return ret_opaque->magic == OPAQUE_MAGIC && ret_opaque->version == OPAQUE_VERSION;
 }
 
 static struct state_kind get_kind(const struct opaque *opaque)
@@ -209,29 +252,50 @@ static struct state_kind get_kind(const struct opaque *opaque)
         return kind;
 }
 
-static bool is_same_kind(const struct opaque *from, const struct opaque *to)
+static bool read_claim(struct state_claim *ret_claim, struct opaque *ret_opaque,
+                       const nvmlVgpuMetadata_t *metadata)
 {
-        struct state_kind a = get_kind(from), b = get_kind(to);
+        const char *data = (const char *)metadata + offsetof(nvmlVgpuMetadata_t, opaqueData);
 
-        return state_is_same_kind(&a, &b);
+        if (metadata->version != METADATA_VERSION || metadata->opaqueDataSize != OPAQUE_SIZE ||
+            !read_opaque(ret_opaque, data, metadata->opaqueDataSize))
+                return false;
+        *ret_claim = (struct state_claim){ .kind = get_kind(ret_opaque),
+                                           .type_id = ret_opaque->vgpu.type_id,
+                                           .quota = get_wide(ret_opaque->vgpu.quota) };
+        return true;
+}
+
+static bool read_target(struct state_target *ret_target, const nvmlVgpuPgpuMetadata_t *metadata)
+{
+        const char *data = (const char *)metadata + offsetof(nvmlVgpuPgpuMetadata_t, opaqueData);
+        struct opaque opaque;
+
+        if (metadata->version != METADATA_VERSION ||
+            !read_opaque(&opaque, data, metadata->opaqueDataSize) ||
+            get_device_size(opaque.device.n_types) != metadata->opaqueDataSize)
+                return false;
+        *ret_target = (struct state_target){ .kind = get_kind(&opaque),
+                                             .memory_total = get_wide(opaque.device.memory_total),
+                                             .n_types = opaque.device.n_types };
+        memcpy(ret_target->type_id, opaque.device.type_id, sizeof(ret_target->type_id));
+        return true;
 }
 
 /* What stands in the way, or NVML_VGPU_COMPATIBILITY_LIMIT_NONE; the first of several. */
 static nvmlVgpuPgpuCompatibilityLimitCode_t find_limit(const nvmlVgpuMetadata_t *vgpu,
                                                        const nvmlVgpuPgpuMetadata_t *pgpu)
 {
-        const char *vgpu_data = (const char *)vgpu + offsetof(nvmlVgpuMetadata_t, opaqueData);
-        const char *pgpu_data = (const char *)pgpu + offsetof(nvmlVgpuPgpuMetadata_t, opaqueData);
-        struct opaque from, to;
+        struct state_target target;
+        struct state_claim claim;
+        struct opaque opaque;
 
-        if (vgpu->version != METADATA_VERSION || pgpu->version != METADATA_VERSION ||
-            !read_opaque(&from, vgpu_data, vgpu->opaqueDataSize) ||
-            !read_opaque(&to, pgpu_data, pgpu->opaqueDataSize))
+        if (!read_claim(&claim, &opaque, vgpu) || !read_target(&target, pgpu))
                 return NVML_VGPU_COMPATIBILITY_LIMIT_OTHER;
         if (strncmp(vgpu->hostDriverVersion, pgpu->hostDriverVersion,
                     sizeof(pgpu->hostDriverVersion)) != 0)
                 return NVML_VGPU_COMPATIBILITY_LIMIT_HOST_DRIVER;
-        if (!is_same_kind(&from, &to))
+        if (state_find_misfit(&claim, &target) != STATE_FITS)
                 return NVML_VGPU_COMPATIBILITY_LIMIT_GPU;
         if (vgpu->guestInfoState == NVML_VGPU_INSTANCE_GUEST_INFO_STATE_INITIALIZED &&
             (vgpu->guestVgpuVersion < pgpu->hostSupportedVgpuRange.minVersion ||
@@ -243,12 +307,12 @@ static nvmlVgpuPgpuCompatibilityLimitCode_t find_limit(const nvmlVgpuMetadata_t 
 /* Both can, and the vGPU uses nothing that has to stay. */
 static bool can_migrate(const nvmlVgpuMetadata_t *vgpu, const nvmlVgpuPgpuMetadata_t *pgpu)
 {
-        struct opaque from;
+        struct state_claim claim;
+        struct opaque opaque;
 
-        memcpy(&from, (const char *)vgpu + offsetof(nvmlVgpuMetadata_t, opaqueData), sizeof(from));
         return vgpu->vgpuVirtualizationCaps & pgpu->pgpuVirtualizationCaps &
                        NVML_VGPU_VIRTUALIZATION_CAP_MIGRATION &&
-               from.uses[0] == 0 && from.uses[1] == 0;
+               read_claim(&claim, &opaque, vgpu) && get_wide(opaque.vgpu.uses) == 0;
 }
 
 /* Where nothing is in the way, only a start from nothing does without what runs, or without a move. */

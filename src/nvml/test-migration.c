@@ -124,6 +124,56 @@ static void test_what_stands_in_the_way_is_named(void **state)
         assert_int_equal(answer.compatibilityLimitCode, NVML_VGPU_COMPATIBILITY_LIMIT_GPU);
 }
 
+static void test_a_device_that_cannot_host_the_vgpu_is_no_target(void **state)
+{
+        struct fixture *fixture = *state;
+        nvmlVgpuPgpuCompatibility_t answer;
+        struct state_device record;
+        union device_blob device;
+        union vgpu_blob vgpu;
+
+        get_vgpu(&vgpu);
+        assert_true(state_read_device(fixture->state_page, 1, &record));
+        record.memory_total = 10 * GIB; /* the vGPU has 32 GiB */
+        state_write_device(fixture->state_page, 1, &record);
+        get_device(&device, 1);
+        answer = compare(&vgpu, &device);
+        assert_int_equal(answer.vgpuVmCompatibility, NVML_VGPU_VM_COMPATIBILITY_NONE);
+        assert_int_equal(answer.compatibilityLimitCode, NVML_VGPU_COMPATIBILITY_LIMIT_GPU);
+}
+
+/* A device with more types than fit into the bytes that NVIDIA's blobs have. */
+static void test_a_blob_has_all_types_of_its_device(void **state)
+{
+        struct fixture *fixture = *state;
+        struct state_offers offers = { .n = STATE_OFFERS_MAX };
+        struct state_instance instance;
+        nvmlVgpuPgpuCompatibility_t answer;
+        union device_blob device;
+        union vgpu_blob vgpu;
+
+        for (uint32_t i = 0; i < STATE_OFFERS_MAX; i++) {
+                const struct state_type type = { .id = 0x5000 + i, .profile_id = STATE_NONE };
+
+                offers.offer[i].type = (uint16_t)state_add_type(fixture->state_page, &type);
+        }
+        state_write_offers(fixture->state_page, state_site_of_device(1), &offers);
+        assert_true(state_read_instance(fixture->state_page, 5, &instance));
+        instance.is_virtual = 1;
+        instance.type_id = 0x5000 + STATE_OFFERS_MAX - 1;
+        state_write_instance(fixture->state_page, 5, &instance);
+        get_vgpu(&vgpu);
+        get_device(&device, 1);
+        assert_int_equal(compare(&vgpu, &device).vgpuVmCompatibility, 15);
+
+        instance.type_id = 0x5000 + STATE_OFFERS_MAX;
+        state_write_instance(fixture->state_page, 5, &instance);
+        get_vgpu(&vgpu);
+        answer = compare(&vgpu, &device);
+        assert_int_equal(answer.vgpuVmCompatibility, NVML_VGPU_VM_COMPATIBILITY_NONE);
+        assert_int_equal(answer.compatibilityLimitCode, NVML_VGPU_COMPATIBILITY_LIMIT_GPU);
+}
+
 static void test_blobs_that_are_not_ours_are_refused_quietly(void **state)
 {
         nvmlVgpuPgpuCompatibility_t answer;
@@ -231,6 +281,8 @@ int main(void)
                 with_state_page(test_blobs_are_as_long_as_they_say),
                 with_state_page(test_a_vgpu_moves_live_to_a_device_of_its_kind),
                 with_state_page(test_what_stands_in_the_way_is_named),
+                with_state_page(test_a_device_that_cannot_host_the_vgpu_is_no_target),
+                with_state_page(test_a_blob_has_all_types_of_its_device),
                 with_state_page(test_blobs_that_are_not_ours_are_refused_quietly),
                 with_state_page(test_the_metadata_string_tells_kinds_of_devices_apart),
                 with_state_page(test_a_machine_without_a_driver_can_only_start_elsewhere),

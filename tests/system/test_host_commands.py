@@ -199,12 +199,12 @@ def write_scenario(directory, devices, vgpus=()):
 class Moves(unittest.TestCase):
     """vgpud and NVML agree on what a scenario says of its devices."""
 
-    def check(self, devices, hint, limited_by):
+    def check(self, devices, hint, limited_by, size="512M"):
         host = Host()
         host.options = ["--scenario", write_scenario(host.directory, devices)]
         self.addCleanup(host.close)
         host.start()
-        host.create("train", "512M")
+        host.create("train", size)
         guest = host.run("train", "guest-hold").wait_ready()
         guest.hold("device")
         wait_shown(host, 16 * MIB)
@@ -218,6 +218,13 @@ class Moves(unittest.TestCase):
     def test_one_with_ecc_and_one_without(self):
         self.check([{"board": "L4", "memory": "8G", "ecc": True},
                     {"board": "L4", "memory": "8G", "ecc": False}], "not of one kind", "device")
+
+    def test_one_that_is_smaller_than_the_vgpu(self):
+        self.check([{"board": "L4", "memory": "8G"}, {"board": "L4", "memory": "2G"}],
+                   "device 1 is smaller than vGPU train", "device", size="3G")
+
+    def test_one_that_is_smaller_and_large_enough(self):
+        self.check([{"board": "L4", "memory": "8G"}, {"board": "L4", "memory": "2G"}], "", "")
 
     def test_one_that_takes_none(self):
         self.check([{"board": "L4", "memory": "8G"},

@@ -26,15 +26,6 @@
 #include "manager/setting/settings.h"
 #include "state/kind.h"
 
-static int check_size(const struct instance *instance, const struct device *device,
-                      struct failure *failure)
-{
-        if (instance->frame_buffer <= device->memory_total)
-                return 0;
-        return failure_set(failure, -ENOSPC, "NoRoom", "choose another device",
-                           "device %u is smaller than vGPU %s", device->index, instance->name);
-}
-
 static int check_settings(const struct instance *instance, const struct device *device,
                           struct failure *failure)
 {
@@ -67,8 +58,6 @@ int coming_check_promise(const struct operation *operation, struct failure *fail
         /* Where it is it stays, whatever the devices have become. */
         if (!place_is_equal(&place, &operation->target))
                 r = promise_check_place(&operation->target, failure);
-        for (size_t i = 0; r == 0 && i < instance->n_parts; i++)
-                r = check_size(instance, operation->target.device[i], failure);
         if (r == 0)
                 r = promise_check_room(&operation->target, instance->frame_buffer, instance,
                                        failure);
@@ -81,38 +70,57 @@ int coming_check_promise(const struct operation *operation, struct failure *fail
         return r;
 }
 
+static int refuse(const struct instance *instance, const struct device *from,
+                  const struct device *to, enum state_misfit misfit, struct failure *failure)
+{
+        switch (misfit) {
+        case STATE_OTHER_KIND:
+                return failure_set(failure, -EOPNOTSUPP, "Unsupported",
+                                   "choose a device of the same kind",
+                                   "vGPU %s cannot move from device %u (%s) to device %u (%s): "
+                                   "they are not of one kind",
+                                   instance->name, from->index, from->name, to->index, to->name);
+        case STATE_OTHER_TYPES:
+                return failure_set(failure, -EOPNOTSUPP, "Unsupported", "choose another device",
+                                   "device %u does not host vGPUs of the type of vGPU %s",
+                                   to->index, instance->name);
+        case STATE_TOO_SMALL:
+                return failure_set(failure, -ENOSPC, "NoRoom", "choose another device",
+                                   "device %u is smaller than vGPU %s", to->index, instance->name);
+        case STATE_FITS:
+                break;
+        }
+        return 0;
+}
+
 /* By what the state page says of both, and so as NVML's library answers for their metadata. */
-static int check_kind(const struct instance *instance, const struct device *from,
-                      const struct device *to, struct failure *failure)
+static int check_fit(const struct instance *instance, const struct device *from,
+                     const struct device *to, struct failure *failure)
 {
         const struct state_page *state_page = from->manager->state_page;
-        struct state_kind from_kind, to_kind;
+        struct state_claim claim = { .quota = instance->frame_buffer };
+        enum state_misfit misfit = STATE_OTHER_KIND;
+        struct state_target target;
         struct state_device record;
 
-        if (from == to)
-                return 0;
-        if (state_read_device(state_page, to->index, &record) && !record.can_migrate)
+        if (from != to && state_read_device(state_page, to->index, &record) && !record.can_migrate)
                 return failure_set(failure, -EOPNOTSUPP, "Unsupported", "choose another device",
                                    "vGPU %s cannot move to device %u: no vGPU can move there",
                                    instance->name, to->index);
-        if (state_read_kind(state_page, from->index, &from_kind) &&
-            state_read_kind(state_page, to->index, &to_kind) &&
-            state_is_same_kind(&from_kind, &to_kind))
-                return 0;
-        return failure_set(failure, -EOPNOTSUPP, "Unsupported", "choose a device of the same kind",
-                           "vGPU %s cannot move from device %u (%s) to device %u (%s): they are "
-                           "not of one kind",
-                           instance->name, from->index, from->name, to->index, to->name);
+        if (state_read_kind(state_page, from->index, &claim.kind) &&
+            state_read_target(state_page, to->index, &target))
+                misfit = state_find_misfit(&claim, &target);
+        return refuse(instance, from, to, misfit, failure);
 }
 
-int coming_check_kind(const struct operation *operation, struct failure *failure)
+int coming_check_fit(const struct operation *operation, struct failure *failure)
 {
         const struct instance *instance = operation->instance;
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < instance->n_parts; i++)
-                r = check_kind(instance, instance->part[i].device, operation->target.device[i],
-                               failure);
+                r = check_fit(instance, instance->part[i].device, operation->target.device[i],
+                              failure);
         return r;
 }
 

@@ -11,10 +11,10 @@ struct operation;
 int coming_check_promise(const struct operation *operation, struct failure *failure);
 
 /*
- * coming_check_kind() - is the target of the kind that the instance comes from? Unsupported. What NVML
- * answers for the two from their metadata is the same rule.
+ * coming_check_fit() - can the instance be on the target at all? Unsupported: the target is of another kind or
+ * takes no vGPUs; NoRoom: it is smaller. What NVML answers for the two from their metadata is the same rule.
  */
-int coming_check_kind(const struct operation *operation, struct failure *failure);
+int coming_check_fit(const struct operation *operation, struct failure *failure);
 
 /* coming_check() - is promised the memory that it needs, or waits for it, or is refused. */
 void coming_check(struct operation *operation);

@@ -30,7 +30,7 @@ static int check(struct operation *operation, struct failure *failure)
                                    place_describe(&operation->target, devices));
         r = shared_check(operation, failure);
         if (r == 0)
-                r = coming_check_kind(operation, failure);
+                r = coming_check_fit(operation, failure);
         return r < 0 ? r : coming_check_promise(operation, failure);
 }
 

@@ -36,7 +36,7 @@ static int check(struct operation *operation, struct failure *failure)
         }
         r = shared_check(operation, failure);
         if (r == 0)
-                r = coming_check_kind(operation, failure);
+                r = coming_check_fit(operation, failure);
         operation->closing_ns = instance->still_since_ns;
         return r < 0 ? r : coming_check_promise(operation, failure);
 }
