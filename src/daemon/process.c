@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
+#include "base/freezer.h"
 #include "base/process-stat.h"
 
 static int read_file(pid_t pid, const char *file, char *text, size_t size)
@@ -80,9 +81,9 @@ static DIR *open_threads(pid_t pid)
 }
 
 /* The first thread may have ended before the others. Most processes run, which shows in the first. */
-bool process_is_stopped(pid_t pid)
+static bool is_stopped(pid_t pid)
 {
-        char state = pid > 0 ? get_thread_state(pid) : '\0';
+        char state = get_thread_state(pid);
         CLEANUP(dir_closep) DIR *threads = is_one_of(state, "TtZ") ? open_threads(pid) : NULL;
         const struct dirent *entry;
         size_t n = 0, n_stopped = 0;
@@ -96,6 +97,42 @@ bool process_is_stopped(pid_t pid)
                 n++;
         }
         return n_stopped > 0;
+}
+
+/* One that was killed while it was frozen may be a zombie in a frozen group. */
+static bool is_frozen(pid_t pid)
+{
+        char folder[PATH_MAX];
+
+        return freezer_find(pid, folder) && !is_one_of(get_thread_state(pid), "XxZ");
+}
+
+enum process_halt process_get_halt(pid_t pid)
+{
+        if (pid <= 0)
+                return PROCESS_RUNS;
+        if (is_stopped(pid))
+                return PROCESS_STOPPED;
+        return is_frozen(pid) ? PROCESS_FROZEN : PROCESS_RUNS;
+}
+
+static const struct {
+        const char *what, *advice;
+} halts[] = {
+        [PROCESS_RUNS] = { "does not answer", "end it if it hangs, and try again" },
+        [PROCESS_STOPPED] = { "is stopped", "continue it (kill -CONT), or end it, and try again" },
+        [PROCESS_FROZEN] = { "is frozen (its container is paused)",
+                             "thaw it (docker unpause, podman unpause), or end it, and try again" },
+};
+
+const char *process_describe_halt(enum process_halt halt)
+{
+        return halts[halt].what;
+}
+
+const char *process_advise_halt(enum process_halt halt)
+{
+        return halts[halt].advice;
 }
 
 int process_get_start_time(pid_t pid, uint64_t *ret_start_time)

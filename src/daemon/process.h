@@ -17,11 +17,27 @@ int process_get_user(pid_t pid, uid_t *ret_user);
 /* process_is_beside() - are both in one user and one PID namespace? False if one of them is gone. */
 bool process_is_beside(pid_t pid, pid_t other);
 
-/*
- * process_is_stopped() - has a signal or a debugger stopped all of its threads? A process that is gone is not stopped. Of one
- * with very many threads some are looked at.
- */
-bool process_is_stopped(pid_t pid);
+/* What keeps a process from running. */
+enum process_halt {
+        PROCESS_RUNS = 0, /* nothing; also one that is gone */
+        PROCESS_STOPPED,  /* a signal or a debugger has stopped all of its threads */
+        PROCESS_FROZEN,   /* so has a control group: base/freezer.h */
+};
+
+/* process_get_halt() - of one with very many threads some are looked at. */
+enum process_halt process_get_halt(pid_t pid);
+
+/* process_is_stopped() - does anything keep it from running? */
+static inline bool process_is_stopped(pid_t pid)
+{
+        return process_get_halt(pid) != PROCESS_RUNS;
+}
+
+/* process_describe_halt() - "is stopped", "is frozen (its container is paused)", ... */
+const char *process_describe_halt(enum process_halt halt);
+
+/* process_advise_halt() - what to do about it: "continue it (kill -CONT), or end it, and try again", ... */
+const char *process_advise_halt(enum process_halt halt);
 
 #define PROCESS_NAME_MAX 96
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/freezer.h"
 #include "base/process-stat.h"
 
 static void directory_closep(DIR **directory)
@@ -74,58 +75,6 @@ static void send_and_note(struct standstill *standstill, pid_t pid, int number)
 }
 
 /* Control groups. */
-
-/* Of both versions: where they are mounted, which line of /proc/PID/cgroup names that of a process, and what freezes. */
-static const struct freezer {
-        const char *line, *root;
-        const char *state, *frozen; /* it holds this text while this very group is frozen */
-        const char *control, *thaw; /* and this text, written, thaws it */
-} freezers[] = {
-        { ":freezer:", "/sys/fs/cgroup/freezer", "freezer.self_freezing", "1", "freezer.state",
-          "THAWED" },
-        { "0::", "/sys/fs/cgroup", "cgroup.freeze", "1", "cgroup.freeze", "0" },
-};
-
-static bool is_frozen(const struct freezer *freezer, const char *folder)
-{
-        char path[PATH_MAX + 32], text[16] = "";
-        CLEANUP(file_closep) FILE *file = NULL;
-
-        snprintf(path, sizeof(path), "%s/%s", folder, freezer->state);
-        file = fopen(path, "re");
-        return file && fgets(text, sizeof(text), file) &&
-               strncmp(text, freezer->frozen, strlen(freezer->frozen)) == 0;
-}
-
-/* The frozen group that @pid is in: its own or one above. */
-static bool find_frozen(const struct freezer *freezer, pid_t pid, char folder[PATH_MAX])
-{
-        char path[32], line[PATH_MAX];
-        CLEANUP(file_closep) FILE *file = NULL;
-        char *name;
-
-        snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-        file = fopen(path, "re");
-        while (file && fgets(line, sizeof(line), file)) {
-                line[strcspn(line, "\n")] = '\0';
-                name = strstr(line, freezer->line);
-                if (!name || !(name = strchr(name, '/')) ||
-                    snprintf(folder, PATH_MAX, "%s%s", freezer->root, name) >= PATH_MAX)
-                        continue;
-                for (; strlen(folder) > strlen(freezer->root); *strrchr(folder, '/') = '\0')
-                        if (is_frozen(freezer, folder))
-                                return true;
-        }
-        return false;
-}
-
-static const struct freezer *find_freezer(pid_t pid, char folder[PATH_MAX])
-{
-        for (size_t i = 0; i < sizeof(freezers) / sizeof(freezers[0]); i++)
-                if (find_frozen(&freezers[i], pid, folder))
-                        return &freezers[i];
-        return NULL;
-}
 
 static bool is_of_job(const char *folder, uint32_t job)
 {
@@ -192,13 +141,13 @@ bool standstill_has_begun(pid_t pid)
 {
         char folder[PATH_MAX];
 
-        return is_stopped(pid) || find_freezer(pid, folder);
+        return is_stopped(pid) || freezer_find(pid, folder);
 }
 
 void standstill_lift(struct standstill *standstill, pid_t pid)
 {
         char folder[PATH_MAX];
-        const struct freezer *freezer = find_freezer(pid, folder);
+        const struct freezer *freezer = freezer_find(pid, folder);
 
         if (freezer && is_of_job(folder, standstill->job))
                 thaw(standstill, freezer, folder, pid);

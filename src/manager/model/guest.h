@@ -229,6 +229,7 @@ struct guest {
         sd_event_source *room_timer; /* undoing: its context finds no room yet */
         uint64_t room_deadline_ns;   /* CLOCK_MONOTONIC; 0: it has not been looked for */
         uint64_t asking_deadline_ns; /* likewise, for others to be through with asking for memory */
+        uint64_t halted_deadline_ns; /* likewise, for its process to run again */
 
         struct meter_guest meter;
         struct list sessions; /* session.h */

@@ -24,9 +24,11 @@ static bool is_silent(const struct guest_answer *answer)
 
 void broadcast_fail_stopped(struct operation *operation, const struct guest *guest)
 {
-        operation_fail(operation, -ETIMEDOUT, "TimedOut",
-                       "continue it (kill -CONT), or end it, and try again",
-                       "process %d (%.40s) is stopped", (int)guest->pid, guest->name);
+        enum process_halt halt = process_get_halt(guest->pid);
+
+        operation_fail(operation, -ETIMEDOUT, "TimedOut", process_advise_halt(halt),
+                       "process %d (%.40s) %s", (int)guest->pid, guest->name,
+                       process_describe_halt(halt));
 }
 
 static void fail_busy(struct operation *operation, const struct guest *guest, const char *call)

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "daemon/log.h"
 #include "daemon/process.h"
+#include "manager/guests/gate-link.h"
 #include "manager/model/ceiling.h"
 #include "manager/model/device-mover.h"
 #include "manager/model/device.h"
@@ -17,6 +18,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/recovery.h"
 #include "manager/operation/admission.h"
+#include "manager/operation/broadcast.h"
 #include "manager/operation/handover.h"
 #include "manager/operation/lack.h"
 #include "manager/operation/operation.h"
@@ -333,6 +335,7 @@ static void on_suspended(struct mover *mover, const struct mover_done *done, voi
 
 #define ROOM_LOOK_US   100000
 #define ASKING_LOOK_US 2000
+#define HALTED_LOOK_US 20000
 
 /*
  * So long the ceilings of all vGPUs of a device may be frozen for one guest's way back: a call of the driver
@@ -686,6 +689,40 @@ static void give_up(struct guest *guest)
         end(guest);
 }
 
+/*
+ * The driver's thread in a process that is stopped or frozen does not answer, and no time-out of the driver's passes
+ * meanwhile. So the driver is not asked before the process runs again. False: that was long enough.
+ */
+static bool waits_until_it_runs(struct guest *guest)
+{
+        const struct operation *operation = guest->instance->operation;
+        uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
+
+        if (guest->halted_deadline_ns == 0) {
+                guest->halted_deadline_ns = now_ns + operation->timeout_ms * 1000000ull;
+                log_event_of(guest->payer, LOG_LEVEL_WARNING,
+                             "waiting for a process to run before the driver is asked",
+                             "vgpu=%s pid=%d operation=%s", guest->instance->name, (int)guest->pid,
+                             operation->kind->name);
+        }
+        return now_ns < guest->halted_deadline_ns &&
+               sd_event_add_time_relative(guest->instance->manager->event, &guest->room_timer,
+                                          CLOCK_MONOTONIC, HALTED_LOOK_US, 1000, on_room_time,
+                                          guest) >= 0;
+}
+
+/* Its gate comes back once the process runs: then what is left to undo is undone. */
+static void fail_halted(struct guest *guest)
+{
+        struct operation *operation = guest->instance->operation;
+
+        broadcast_fail_stopped(operation, guest);
+        if (operation->is_undoing && guest->gate)
+                gate_link_hang_up(guest->gate);
+        operation_leave_guest(operation, guest);
+        end(guest);
+}
+
 static void step(struct guest *guest)
 {
         struct plan next = plan(guest->context, &guest->context_place, &guest->context_target,
@@ -693,7 +730,10 @@ static void step(struct guest *guest)
 
         if (guest->is_dead || next.action == ACTION_NOTHING)
                 end(guest);
-        else if (next.action == ACTION_SUSPEND)
+        else if (next.action != ACTION_GIVE_UP && process_is_stopped(guest->pid)) {
+                if (!waits_until_it_runs(guest))
+                        fail_halted(guest);
+        } else if (next.action == ACTION_SUSPEND)
                 suspend(guest);
         else if (next.action == ACTION_RESUME)
                 resume(guest, &next.to);
@@ -705,6 +745,6 @@ void contexts_move(struct operation *operation, struct guest *guest, const struc
 {
         operation_begin_part(operation);
         guest->context_wanted = *wanted;
-        guest->room_deadline_ns = guest->asking_deadline_ns = 0;
+        guest->room_deadline_ns = guest->asking_deadline_ns = guest->halted_deadline_ns = 0;
         step(guest);
 }

@@ -546,7 +546,7 @@ static int check_present(const struct instance *instance, struct failure *failur
                 if (!guest->is_dead && instance_is_usable(instance) &&
                     guest->presence != GUEST_PRESENT)
                         return failure_set(failure, -EBUSY, "GuestLost",
-                                           "continue it (kill -CONT), or end it, and try again",
+                                           process_advise_halt(process_get_halt(guest->pid)),
                                            "process %d (%.40s) hung when vGPU %s was resumed, and "
                                            "is not back",
                                            (int)guest->pid, guest->name, instance->name);

@@ -150,20 +150,22 @@ static uint64_t get_stopped_ns(const struct operation *operation)
 /* Those with a name; of many, how many more. */
 #define LEFT_BEHIND_NAMED 2
 
-/* One that hangs is not stopped: nobody can continue it. */
 static void describe_one_behind(char text[OPERATION_LEFT_BEHIND_MAX], const struct guest *guest)
 {
         size_t at = strlen(text);
         int pid = (int)guest->pid;
-        bool is_stopped = process_is_stopped(guest->pid);
+        enum process_halt halt = process_get_halt(guest->pid);
         char name[PROCESS_NAME_MAX];
 
         text_clean(name, sizeof(name), guest->name);
         at += (size_t)snprintf(text + at, OPERATION_LEFT_BEHIND_MAX - at, "%sprocess %d (%.40s) ",
                                at > 0 ? "; " : "", pid, name);
-        if (is_stopped)
+        if (halt == PROCESS_STOPPED)
                 snprintf(text + at, OPERATION_LEFT_BEHIND_MAX - at,
                          "is stopped and follows after kill -CONT %d", pid);
+        else if (halt == PROCESS_FROZEN)
+                snprintf(text + at, OPERATION_LEFT_BEHIND_MAX - at,
+                         "is frozen (its container is paused) and follows once it is thawed");
         else
                 snprintf(text + at, OPERATION_LEFT_BEHIND_MAX - at,
                          "hung and follows once it answers");

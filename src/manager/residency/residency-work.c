@@ -67,12 +67,16 @@ static bool find_stopped(const struct instance *instance, char *text, size_t siz
 {
         const struct guest *guest;
 
-        list_for_each(guest, &instance->guests, link)
-                if (residency_takes_part(guest) && process_is_stopped(guest->pid)) {
-                        snprintf(text, size, "process %d (%.40s) is stopped", (int)guest->pid,
-                                 guest->name);
-                        return true;
-                }
+        list_for_each(guest, &instance->guests, link) {
+                enum process_halt halt =
+                        residency_takes_part(guest) ? process_get_halt(guest->pid) : PROCESS_RUNS;
+
+                if (halt == PROCESS_RUNS)
+                        continue;
+                snprintf(text, size, "process %d (%.40s) %s", (int)guest->pid, guest->name,
+                         process_describe_halt(halt));
+                return true;
+        }
         return false;
 }
 
