@@ -202,10 +202,15 @@ int vgpu_checkpoint_get_state(struct vgpu_checkpoint *checkpoint,
 int vgpu_checkpoint_look(struct vgpu_checkpoint *checkpoint,
                          const struct vgpu_checkpoint_options *options);
 
-/** vgpu_checkpoint_is_running() - 1: yes, 0: no, negative: the state could not be read. */
-int vgpu_checkpoint_is_running(struct vgpu_checkpoint *checkpoint);
-int vgpu_checkpoint_is_locked(struct vgpu_checkpoint *checkpoint);
-int vgpu_checkpoint_is_checkpointed(struct vgpu_checkpoint *checkpoint);
+/**
+ * vgpu_checkpoint_is_running() - is the first process in this state?
+ *
+ * False also if the state could not be read: the kind of vgpu_checkpoint_get_error() is _NONE only
+ * where the process is in another state.
+ */
+bool vgpu_checkpoint_is_running(struct vgpu_checkpoint *checkpoint);
+bool vgpu_checkpoint_is_locked(struct vgpu_checkpoint *checkpoint);
+bool vgpu_checkpoint_is_checkpointed(struct vgpu_checkpoint *checkpoint);
 
 /**
  * vgpu_checkpoint_wait() - wait until the first process is in @state
@@ -249,13 +254,13 @@ int vgpu_checkpoint_unlock(struct vgpu_checkpoint *checkpoint,
                            const struct vgpu_checkpoint_options *options);
 
 /**
- * vgpu_checkpoint_try_lock() - lock; a time-out is no error
+ * vgpu_checkpoint_try_lock() - lock, and say whether all processes are locked
  *
- * 1: locked. 0: timed out, and every process runs as before. Negative: an error, also if a lock
- * timed out and could not be undone. Errors: those of vgpu_checkpoint_lock().
+ * False: vgpu_checkpoint_get_error() says why not. _TIMED_OUT with @is_undone: every process runs as
+ * before. Errors: those of vgpu_checkpoint_lock().
  */
-int vgpu_checkpoint_try_lock(struct vgpu_checkpoint *checkpoint,
-                             const struct vgpu_checkpoint_options *options);
+bool vgpu_checkpoint_try_lock(struct vgpu_checkpoint *checkpoint,
+                              const struct vgpu_checkpoint_options *options);
 
 /**
  * vgpu_checkpoint_suspend() - checkpoint each process, from any state

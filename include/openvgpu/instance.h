@@ -154,7 +154,7 @@ struct vgpu_instance_options {
 
 /**
  * vgpu_instance_create() - create a vGPU, which belongs to the calling user
- * @ret_instance:  the caller owns it (the answer, not the vGPU); vgpu_instance_free()
+ * @ret_instance:  the caller owns it (the answer, not the vGPU); vgpu_instance_free(); may be NULL
  *
  * Errors: VGPU_ERROR_VGPU_EXISTS. VGPU_ERROR_NO_SUCH_DEVICE. VGPU_ERROR_NO_ROOM.
  * VGPU_ERROR_INVALID_PARAMETER. VGPU_ERROR_PERMISSION_DENIED: a share, an owner and a

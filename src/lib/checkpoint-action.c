@@ -169,15 +169,10 @@ int vgpu_checkpoint_lock(struct vgpu_checkpoint *checkpoint,
         return act(checkpoint, CHECKPOINT_LOCK, options);
 }
 
-int vgpu_checkpoint_try_lock(struct vgpu_checkpoint *checkpoint,
-                             const struct vgpu_checkpoint_options *options)
+bool vgpu_checkpoint_try_lock(struct vgpu_checkpoint *checkpoint,
+                              const struct vgpu_checkpoint_options *options)
 {
-        int r = act(checkpoint, CHECKPOINT_LOCK, options);
-
-        if (r < 0 && checkpoint->error.value.kind == VGPU_CHECKPOINT_ERROR_TIMED_OUT &&
-            checkpoint->error.value.is_undone)
-                return 0;
-        return r < 0 ? r : 1;
+        return act(checkpoint, CHECKPOINT_LOCK, options) == 0;
 }
 
 int vgpu_checkpoint_checkpoint(struct vgpu_checkpoint *checkpoint,

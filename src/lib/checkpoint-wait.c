@@ -18,25 +18,24 @@ int vgpu_checkpoint_get_state(struct vgpu_checkpoint *checkpoint,
         return r;
 }
 
-static int is_in(struct vgpu_checkpoint *checkpoint, enum vgpu_checkpoint_state wanted)
+static bool is_in(struct vgpu_checkpoint *checkpoint, enum vgpu_checkpoint_state wanted)
 {
         enum vgpu_checkpoint_state state;
-        int r = vgpu_checkpoint_get_state(checkpoint, &state);
 
-        return r < 0 ? r : state == wanted;
+        return vgpu_checkpoint_get_state(checkpoint, &state) == 0 && state == wanted;
 }
 
-int vgpu_checkpoint_is_running(struct vgpu_checkpoint *checkpoint)
+bool vgpu_checkpoint_is_running(struct vgpu_checkpoint *checkpoint)
 {
         return is_in(checkpoint, VGPU_CHECKPOINT_STATE_RUNNING);
 }
 
-int vgpu_checkpoint_is_locked(struct vgpu_checkpoint *checkpoint)
+bool vgpu_checkpoint_is_locked(struct vgpu_checkpoint *checkpoint)
 {
         return is_in(checkpoint, VGPU_CHECKPOINT_STATE_LOCKED);
 }
 
-int vgpu_checkpoint_is_checkpointed(struct vgpu_checkpoint *checkpoint)
+bool vgpu_checkpoint_is_checkpointed(struct vgpu_checkpoint *checkpoint)
 {
         return is_in(checkpoint, VGPU_CHECKPOINT_STATE_CHECKPOINTED);
 }

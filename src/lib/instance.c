@@ -138,7 +138,7 @@ int vgpu_instance_set_idle(struct vgpu_client *client, const char *name, double 
                 r = add_idle(client, parameters, after, keeps_context);
         if (r == 0)
                 r = client_call(client, &call, parameters, &answer);
-        if (r < 0 || !ret_instance)
+        if (r < 0)
                 return r;
         return instance_read(client, call.method, json_object_get(answer, "vgpu"), ret_instance);
 }
@@ -156,7 +156,7 @@ int vgpu_instance_set_class(struct vgpu_client *client, const char *name, const 
                 r = client_add_text(client, parameters, "swap_class", swap_class);
         if (r == 0)
                 r = client_call(client, &call, parameters, &answer);
-        if (r < 0 || !ret_instance)
+        if (r < 0)
                 return r;
         return instance_read(client, call.method, json_object_get(answer, "vgpu"), ret_instance);
 }
@@ -169,7 +169,7 @@ int vgpu_instance_remove(struct vgpu_client *client, const char *name,
         int r;
 
         r = client_call_with(client, &call, "name", name, &answer);
-        if (r < 0 || !ret_instance)
+        if (r < 0)
                 return r;
 
         return instance_read(client, call.method, json_object_get(answer, "vgpu"), ret_instance);
@@ -190,7 +190,7 @@ int vgpu_instance_resize(struct vgpu_client *client, const char *name, uint64_t 
                                json_integer((json_int_t)frame_buffer));
         if (r == 0)
                 r = client_call(client, &call, parameters, &answer);
-        if (r < 0 || !ret_instance)
+        if (r < 0)
                 return r;
 
         return instance_read(client, call.method, json_object_get(answer, "vgpu"), ret_instance);
@@ -210,7 +210,7 @@ int vgpu_instance_rename(struct vgpu_client *client, const char *name, const cha
                 r = client_add_text(client, parameters, "to", to);
         if (r == 0)
                 r = client_call(client, &call, parameters, &answer);
-        if (r < 0 || !ret_instance)
+        if (r < 0)
                 return r;
 
         return instance_read(client, call.method, json_object_get(answer, "vgpu"), ret_instance);

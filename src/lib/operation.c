@@ -53,7 +53,6 @@ static int operate(struct vgpu_client *client, const char *method, json_t *param
 {
         struct vgpu_operation_options copy = VGPU_OPERATION_OPTIONS_INIT;
         struct call call = { .method = method, .kind = CALL_OPERATES, .userdata = &copy };
-        CLEANUP(json_decrefp) json_t *answer = NULL;
         int r = 0;
 
         if (options)
@@ -65,9 +64,7 @@ static int operate(struct vgpu_client *client, const char *method, json_t *param
                 return r;
 
         call.progress = copy.progress ? tell_progress : NULL;
-        if (ret_report)
-                return result_call(client, &call, parameters, &record_report, ret_report);
-        return client_call(client, &call, parameters, &answer);
+        return result_call(client, &call, parameters, &record_report, ret_report);
 }
 
 int vgpu_operation_suspend(struct vgpu_client *client, const char *name,

@@ -40,6 +40,8 @@ int result_new(struct vgpu_client *client, const char *method, const struct reco
 
         if (!json_is_object(json))
                 return client_set_bad_answer(client, method, what);
+        if (!ret_object)
+                return 0;
         result = calloc(1, sizeof(*result) + record->size);
         if (!result)
                 return error_set_no_memory(&client->error);
@@ -96,6 +98,9 @@ int result_call(struct vgpu_client *client, const struct call *call, const json_
         if (!quick.result)
                 return result_new(client, call->method, record, answer, "parameters", ret_object);
         object = quick.result->object;
-        memcpy(ret_object, &object, sizeof(object));
+        if (ret_object)
+                memcpy(ret_object, &object, sizeof(object));
+        else
+                (void)result_free(object);
         return 0;
 }

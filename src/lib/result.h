@@ -11,7 +11,8 @@
  * @method:      the method that @json answers
  * @json:        an object; otherwise the error says that the answer has no @what. result_new() takes a
  *               reference of its own, for the texts
- * @ret_object:  points to a pointer that gets the struct; the caller owns it
+ * @ret_object:  points to a pointer that gets the struct, which the caller owns; NULL: the caller does not
+ *               want it
  */
 int result_new(struct vgpu_client *client, const char *method, const struct record *record,
                json_t *json, const char *what, void *ret_object);

@@ -135,12 +135,15 @@ static void test_no_cuda_is_told_from_no_process_and_no_driver(void **state)
 
         (void)assert_failed(none, vgpu_checkpoint_suspend(none, NULL),
                             VGPU_CHECKPOINT_ERROR_NO_CUDA);
-        assert_int_equal(vgpu_checkpoint_is_running(none), -ENXIO);
+        assert_false(vgpu_checkpoint_is_running(none));
+        assert_int_equal(vgpu_checkpoint_get_error(none)->kind, VGPU_CHECKPOINT_ERROR_NO_CUDA);
         start(work);
         gone = fixture_new(target.pid);
         end();
         (void)assert_failed(gone, vgpu_checkpoint_suspend(gone, NULL),
                             VGPU_CHECKPOINT_ERROR_NO_PROCESS);
+        assert_false(vgpu_checkpoint_is_checkpointed(gone));
+        assert_int_equal(vgpu_checkpoint_get_error(gone)->kind, VGPU_CHECKPOINT_ERROR_NO_PROCESS);
         assert_int_equal(vgpu_checkpoint_new(&checkpoint, 0), -EINVAL);
         assert_int_equal(vgpu_checkpoint_new(&checkpoint, target.pid), -ESRCH);
 

@@ -208,7 +208,7 @@ static void suspend_itself(int socket)
         must_equal(vgpu_checkpoint_new_current(&itself), 0);
         must_equal(vgpu_checkpoint_get_pid(itself), getpid());
         must_equal(vgpu_checkpoint_suspend(itself, NULL), 0);
-        must_equal(vgpu_checkpoint_is_checkpointed(itself), 1);
+        must_equal(vgpu_checkpoint_is_checkpointed(itself), true);
         must_equal(vgpu_checkpoint_resume(itself, NULL), 0);
         must(cuMemFree_v2(pointer));
         must_equal(vgpu_checkpoint_free(itself), NULL);

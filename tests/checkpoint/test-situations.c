@@ -90,17 +90,23 @@ static void test_a_lock_that_times_out_leaves_the_process_running(void **state)
                 assert_true(error->is_undone && *error->hint);
                 assert_state(checkpoint, VGPU_CHECKPOINT_STATE_RUNNING);
         }
-        assert_int_equal(vgpu_checkpoint_try_lock(checkpoint, &options), 0);
+        assert_false(vgpu_checkpoint_try_lock(checkpoint, &options));
+        assert_int_equal(vgpu_checkpoint_get_error(checkpoint)->kind,
+                         VGPU_CHECKPOINT_ERROR_TIMED_OUT);
+        assert_true(vgpu_checkpoint_get_error(checkpoint)->is_undone);
         assert_state(checkpoint, VGPU_CHECKPOINT_STATE_RUNNING);
         options.timeout_seconds = 0; /* for the driver that would be for ever */
-        assert_int_equal(vgpu_checkpoint_try_lock(checkpoint, &options), 0);
+        assert_false(vgpu_checkpoint_try_lock(checkpoint, &options));
+        assert_int_equal(vgpu_checkpoint_get_error(checkpoint)->kind,
+                         VGPU_CHECKPOINT_ERROR_TIMED_OUT);
+        assert_true(vgpu_checkpoint_get_error(checkpoint)->is_undone);
         options.timeout_seconds = NAN;
         (void)assert_failed(checkpoint, vgpu_checkpoint_lock(checkpoint, &options),
                             VGPU_CHECKPOINT_ERROR_INVALID);
         options.timeout_seconds = 0.05;
         guest_tell(target.socket, 0, -1); /* the work ends */
         (void)guest_hear(target.socket, NULL);
-        assert_int_equal(vgpu_checkpoint_try_lock(checkpoint, &options), 1);
+        assert_true(vgpu_checkpoint_try_lock(checkpoint, &options));
         assert_int_equal(vgpu_checkpoint_unlock(checkpoint, NULL), 0);
         end();
 }

@@ -14,12 +14,13 @@ static void test_each_step_leads_to_its_state(void **state)
         checkpoint = fixture_new(target.pid);
         assert_int_equal(vgpu_checkpoint_get_pid(checkpoint), target.pid);
         assert_state(checkpoint, VGPU_CHECKPOINT_STATE_RUNNING);
-        assert_int_equal(vgpu_checkpoint_is_running(checkpoint), 1);
+        assert_true(vgpu_checkpoint_is_running(checkpoint));
         assert_int_equal(vgpu_checkpoint_lock(checkpoint, NULL), 0);
-        assert_int_equal(vgpu_checkpoint_is_locked(checkpoint), 1);
-        assert_int_equal(vgpu_checkpoint_is_running(checkpoint), 0);
+        assert_true(vgpu_checkpoint_is_locked(checkpoint));
+        assert_false(vgpu_checkpoint_is_running(checkpoint));
+        assert_int_equal(vgpu_checkpoint_get_error(checkpoint)->kind, VGPU_CHECKPOINT_ERROR_NONE);
         assert_int_equal(vgpu_checkpoint_checkpoint(checkpoint, NULL), 0);
-        assert_int_equal(vgpu_checkpoint_is_checkpointed(checkpoint), 1);
+        assert_true(vgpu_checkpoint_is_checkpointed(checkpoint));
         assert_int_equal(vgpu_checkpoint_restore(checkpoint, NULL), 0);
         assert_state(checkpoint, VGPU_CHECKPOINT_STATE_LOCKED);
         assert_int_equal(vgpu_checkpoint_unlock(checkpoint, NULL), 0);
