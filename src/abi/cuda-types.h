@@ -10,6 +10,8 @@
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
+typedef struct CUgreenCtx_st *CUgreenCtx;
+typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUlib_st *CUlibrary;
@@ -355,6 +357,44 @@ typedef struct {
         CUdeviceptr dptr; /* set by the driver */
 } CUDA_MEM_ALLOC_NODE_PARAMS;
 
+typedef struct {
+        size_t srcXInBytes, srcY, srcZ, srcLOD;
+        int srcMemoryType; /* CU_MEMORYTYPE_* */
+        const void *srcHost;
+        CUdeviceptr srcDevice;
+        CUarray srcArray;
+        void *reserved0;
+        size_t srcPitch, srcHeight;
+        size_t dstXInBytes, dstY, dstZ, dstLOD;
+        int dstMemoryType;
+        void *dstHost;
+        CUdeviceptr dstDevice;
+        CUarray dstArray;
+        void *reserved1;
+        size_t dstPitch, dstHeight;
+        size_t WidthInBytes, Height, Depth;
+} CUDA_MEMCPY3D;
+
+typedef struct {
+        int flags, reserved;
+        CUcontext copyCtx;
+        CUDA_MEMCPY3D copyParams;
+} CUDA_MEMCPY_NODE_PARAMS;
+
+typedef struct {
+        CUdeviceptr dst;
+        size_t pitch;
+        unsigned int value, elementSize;
+        size_t width, height;
+} CUDA_MEMSET_NODE_PARAMS;
+
+typedef struct {
+        CUDA_MEMSET_NODE_PARAMS is;
+        CUcontext ctx;
+} CUDA_MEMSET_NODE_PARAMS_v2;
+
+#define CU_GRAPH_NODE_TYPE_MEMCPY    1
+#define CU_GRAPH_NODE_TYPE_MEMSET    2
 #define CU_GRAPH_NODE_TYPE_MEM_ALLOC 10
 #define CU_GRAPH_NODE_TYPE_MEM_FREE  11
 
@@ -364,6 +404,8 @@ typedef struct {
         union {
                 long long reserved1[29];
                 CUDA_MEM_ALLOC_NODE_PARAMS alloc;
+                CUDA_MEMCPY_NODE_PARAMS memcpy;
+                CUDA_MEMSET_NODE_PARAMS_v2 memset;
                 CUdeviceptr free;
         };
         long long reserved2;
@@ -400,6 +442,20 @@ typedef enum {
         CU_PROCESS_STATE_CHECKPOINTING = 4, /* 13.4: between the call and its completion */
         CU_PROCESS_STATE_RESTORING = 5,
 } CUprocessState;
+
+/* Parts of a device, for green contexts. */
+#define CU_GREEN_CTX_DEFAULT_STREAM 1u
+#define CU_DEV_RESOURCE_TYPE_SM     1
+typedef struct {
+        int type;
+        unsigned char padding[92];
+        union {
+                struct {
+                        unsigned int smCount;
+                } sm;
+                unsigned char oversize[48];
+        };
+} CUdevResource;
 
 typedef struct CUcheckpointOperation_st *CUcheckpointOperationHandle;
 
@@ -457,6 +513,10 @@ _Static_assert(sizeof(CUDA_RESOURCE_DESC) == 144, "CUDA ABI");
 _Static_assert(sizeof(CUDA_TEXTURE_DESC) == 104, "CUDA ABI");
 _Static_assert(sizeof(CUDA_MEM_ALLOC_NODE_PARAMS) == 120, "CUDA ABI");
 _Static_assert(sizeof(CUgraphNodeParams) == 256, "CUDA ABI");
+_Static_assert(sizeof(CUDA_MEMCPY3D) == 200, "CUDA ABI");
+_Static_assert(sizeof(CUDA_MEMCPY_NODE_PARAMS) == 216, "CUDA ABI");
+_Static_assert(sizeof(CUDA_MEMSET_NODE_PARAMS_v2) == 48, "CUDA ABI");
+_Static_assert(sizeof(CUdevResource) == 144, "CUDA ABI");
 _Static_assert(sizeof(CUcheckpointLockArgs) == 64, "CUDA ABI");
 _Static_assert(sizeof(CUcheckpointCheckpointArgs) == 64, "CUDA ABI");
 _Static_assert(sizeof(CUcheckpointRestoreArgs) == 64, "CUDA ABI");

@@ -192,6 +192,21 @@ CUDA_API CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph,
                                     const CUgraphNode *dependencies, const void *edges, size_t n,
                                     CUgraphNodeParams *params);
 
+CUDA_API CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph,
+                                       const CUgraphNode *dependencies, size_t n,
+                                       const CUDA_MEMCPY3D *copy, CUcontext context);
+CUDA_API CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph,
+                                       const CUgraphNode *dependencies, size_t n,
+                                       const CUDA_MEMSET_NODE_PARAMS *set, CUcontext context);
+CUDA_API CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                                 const CUDA_MEMCPY3D *copy, CUcontext context);
+CUDA_API CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                                 const CUDA_MEMSET_NODE_PARAMS *set,
+                                                 CUcontext context);
+CUDA_API CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *params);
+CUDA_API CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                           CUgraphNodeParams *params);
+
 CUDA_API CUresult cuStreamDestroy(CUstream stream);
 CUDA_API CUresult cuStreamBeginCapture(CUstream stream);
 CUDA_API CUresult cuStreamBeginCapture_ptsz(CUstream stream);

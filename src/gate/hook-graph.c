@@ -5,6 +5,7 @@
 #include "gate/current.h"
 #include "gate/entry.h"
 #include "gate/graph.h"
+#include "gate/hook.h"
 #include "gate/patience.h"
 #include "gate/visible.h"
 
@@ -47,9 +48,11 @@ CUresult our_cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode 
                             size_t n, CUgraphNodeParams *params)
 {
         struct graph_memory *memory;
+        CUgraphNodeParams space;
 
         if (!is_allocation(params))
-                return DRIVER(cuGraphAddNode)(node, graph, dependencies, n, params);
+                return DRIVER(cuGraphAddNode)(node, graph, dependencies, n,
+                                              hook_complete_node(params, &space));
         if (!may_allocate(&params->alloc))
                 return CUDA_ERROR_INVALID_DEVICE;
         memory = graph_memory_new(params->alloc.bytesize, device_of(&params->alloc));
@@ -63,9 +66,11 @@ CUresult our_cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNo
                                const void *edges, size_t n, CUgraphNodeParams *params)
 {
         struct graph_memory *memory;
+        CUgraphNodeParams space;
 
         if (!is_allocation(params))
-                return DRIVER(cuGraphAddNode_v2)(node, graph, dependencies, edges, n, params);
+                return DRIVER(cuGraphAddNode_v2)(node, graph, dependencies, edges, n,
+                                                 hook_complete_node(params, &space));
         if (!may_allocate(&params->alloc))
                 return CUDA_ERROR_INVALID_DEVICE;
         memory = graph_memory_new(params->alloc.bytesize, device_of(&params->alloc));

@@ -285,6 +285,16 @@ static bool looks_ordinary(CUdeviceptr address, uint64_t size)
         return mapping_arena_overlaps(address, size) || reservation_overlaps(address, size);
 }
 
+bool hook_looks_ordinary(CUdeviceptr address)
+{
+        bool is_so;
+
+        reservation_hold();
+        is_so = looks_ordinary(address, 1);
+        reservation_let_go();
+        return is_so;
+}
+
 /* The driver is not asked for a handle of what has a number of the gate's. */
 static CUresult retain(CUmemGenericAllocationHandle *handle, void *pointer,
                        struct physical **ret_physical)

@@ -17,6 +17,12 @@ CUresult hook_free_of_driver(CUdeviceptr pointer);
 /* hook_register_view() - note a dma-buf of memory that the application has mapped. False: there is none. */
 bool hook_register_view(CUdeviceptr address, uint64_t size);
 
+/* hook_looks_ordinary() - is at @address what must look like ordinary memory: is it the gate's, or opened by legacy IPC? */
+bool hook_looks_ordinary(CUdeviceptr address);
+
+/* hook_complete_node() - @params with the context that they lack, if in @space. */
+CUgraphNodeParams *hook_complete_node(CUgraphNodeParams *params, CUgraphNodeParams *space);
+
 /* hook_find_opened() - find the allocation of another process, opened by legacy IPC, that has @address. */
 bool hook_find_opened(CUdeviceptr address, struct memory_info *ret_info);
 

@@ -167,12 +167,79 @@ FAKE_TEST(test_a_graph_takes_no_charges_of_one_that_has_its_handle_next)
         check(charged() == 5 * MIB && slot->n_allocations == 1);
 }
 
+/* Nodes without a context: the driver is given one where the memory is the gate's. */
+
+static CUcontext given;
+
+static CUresult note_node(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                          size_t n, CUgraphNodeParams *params)
+{
+        (void)node;
+        (void)graph;
+        (void)dependencies;
+        (void)n;
+        given = params->type == CU_GRAPH_NODE_TYPE_MEMCPY ? params->memcpy.copyCtx
+                                                          : params->memset.ctx;
+        return CUDA_SUCCESS;
+}
+
+static CUresult note_copy(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                          size_t n, const CUDA_MEMCPY3D *copy, CUcontext context)
+{
+        (void)node;
+        (void)graph;
+        (void)dependencies;
+        (void)n;
+        (void)copy;
+        given = context;
+        return CUDA_SUCCESS;
+}
+
+static CUresult note_params(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params)
+{
+        (void)exec;
+        return note_node(&node, NULL, NULL, 0, params);
+}
+
+FAKE_TEST(test_a_node_without_a_context_gets_the_current_one_for_memory_of_the_gate)
+{
+        CUgraphNodeParams set = { .type = CU_GRAPH_NODE_TYPE_MEMSET },
+                          copy = { .type = CU_GRAPH_NODE_TYPE_MEMCPY };
+        CUcontext current, other = (CUcontext)&set;
+        CUdeviceptr pooled, small;
+        CUgraphNode node;
+
+        start();
+        check(cuCtxGetCurrent(&current) == CUDA_SUCCESS);
+        check(cuMemAlloc_v2(&small, 1000) == CUDA_SUCCESS);
+        check(cuMemAllocAsync(&pooled, 1000, NULL) == CUDA_SUCCESS);
+        entry_real[ENTRY_cuGraphAddNode] = (entry_function)note_node;
+        entry_real[ENTRY_cuGraphAddMemcpyNode] = (entry_function)note_copy;
+        entry_real[ENTRY_cuGraphExecNodeSetParams] = (entry_function)note_params;
+
+        set.memset.is.dst = small + 100;
+        check(cuGraphAddNode(&node, NULL, NULL, 0, &set) == CUDA_SUCCESS && given == current);
+        check(!set.memset.ctx);
+        set.memset.ctx = other;
+        check(cuGraphAddNode(&node, NULL, NULL, 0, &set) == CUDA_SUCCESS && given == other);
+        set.memset = (CUDA_MEMSET_NODE_PARAMS_v2){ .is.dst = (CUdeviceptr)(uintptr_t)&set };
+        check(cuGraphAddNode(&node, NULL, NULL, 0, &set) == CUDA_SUCCESS && !given);
+
+        copy.memcpy.copyParams.srcDevice = pooled;
+        check(cuGraphExecNodeSetParams(NULL, NULL, &copy) == CUDA_SUCCESS && given == current);
+        check(cuGraphAddMemcpyNode(&node, NULL, NULL, 0, &copy.memcpy.copyParams, NULL) ==
+              CUDA_SUCCESS);
+        check(given == current);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_nodes_count_until_the_graph_and_what_came_of_it_are_gone),
                 cmocka_unit_test(test_captured_allocations_are_the_graphs),
                 cmocka_unit_test(test_what_a_capture_that_fails_has_allocated_counts_no_more),
+                cmocka_unit_test(
+                        test_a_node_without_a_context_gets_the_current_one_for_memory_of_the_gate),
                 cmocka_unit_test(test_a_graph_takes_no_charges_of_one_that_has_its_handle_next),
         };
 

@@ -421,6 +421,40 @@ static void memory_nodes(void)
         CALL(cuGraphDestroy, "with memory", graph);
 }
 
+/* Nodes that name no context, on memory that a vGPU backs with the driver's virtual memory. */
+static void nodes(void)
+{
+        CUDA_MEMSET_NODE_PARAMS set = { .elementSize = 1, .width = 100, .height = 1 };
+        CUDA_MEMCPY3D copy = { .WidthInBytes = 100,
+                               .Height = 1,
+                               .Depth = 1,
+                               .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                               .dstMemoryType = CU_MEMORYTYPE_DEVICE };
+        CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_MEMSET };
+        CUgraphNode copied = NULL, was_set = NULL, generic = NULL;
+        CUgraphExec exec = NULL;
+        CUgraph graph = NULL;
+
+        compare_start();
+        must(DRIVER(cuMemAlloc_v2)(&set.dst, 4096));
+        copy.srcDevice = set.dst;
+        copy.dstDevice = set.dst + 1000;
+        params.memset.is = set;
+        CALL(cuGraphCreate, "for nodes", &graph, 0);
+        CALL(cuGraphAddMemcpyNode, "no context", &copied, graph, NULL, 0, &copy, NULL);
+        CALL(cuGraphAddMemsetNode, "no context", &was_set, graph, NULL, 0, &set, NULL);
+        CALL(cuGraphAddNode, "no context", &generic, graph, NULL, 0, &params);
+        CALL(cuGraphInstantiateWithFlags, "of nodes", &exec, graph, 0);
+        CALL(cuGraphExecMemcpyNodeSetParams, "no context", exec, copied, &copy, NULL);
+        CALL(cuGraphExecMemsetNodeSetParams, "no context", exec, was_set, &set, NULL);
+        CALL(cuGraphExecNodeSetParams, "no context", exec, generic, &params);
+        CALL(cuGraphNodeSetParams, "no context", generic, &params);
+        CALL(cuGraphLaunch, "of nodes", exec, NULL);
+        CALL(cuStreamSynchronize, "of nodes", NULL);
+        CALL(cuGraphExecDestroy, "of nodes", exec);
+        CALL(cuGraphDestroy, "of nodes", graph);
+}
+
 const struct compare_case compare_capture[] = {
         { "begins", begins },
         { "to-a-graph", to_a_graph },
@@ -429,5 +463,6 @@ const struct compare_case compare_capture[] = {
         { "run-a-graph", run_a_graph },
         { "forbid", forbid },
         { "memory-nodes", memory_nodes },
+        { "nodes", nodes },
         { NULL, NULL },
 };
