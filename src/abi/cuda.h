@@ -370,8 +370,20 @@ CUDA_API CUresult cuVDPAUCtxCreate(CUcontext *context, unsigned int flags, CUdev
                                    uint32_t vdpau, void *get_address);
 CUDA_API CUresult cuVDPAUCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device,
                                       uint32_t vdpau, void *get_address);
-CUDA_API CUresult cuGreenCtxCreate(void *context, void *resources, CUdevice device,
+CUDA_API CUresult cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc resources, CUdevice device,
                                    unsigned int flags);
+CUDA_API CUresult cuGreenCtxDestroy(CUgreenCtx green);
+CUDA_API CUresult cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx green);
+CUDA_API CUresult cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx green, unsigned int flags,
+                                         int priority);
+CUDA_API CUresult cuGreenCtxRecordEvent(CUgreenCtx green, CUevent event);
+CUDA_API CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, int type);
+CUDA_API CUresult cuGreenCtxGetDevResource(CUgreenCtx green, CUdevResource *resource, int type);
+CUDA_API CUresult cuDevSmResourceSplitByCount(CUdevResource *parts, unsigned int *n,
+                                              const CUdevResource *whole, CUdevResource *rest,
+                                              unsigned int flags, unsigned int least);
+CUDA_API CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *description,
+                                            CUdevResource *resources, unsigned int n);
 CUDA_API CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle multicast, CUdevice device);
 CUDA_API CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props);
 CUDA_API CUresult cuMemPoolDestroy(CUmemoryPool pool);

@@ -2,6 +2,7 @@
 #include "gate/context.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -19,13 +20,22 @@ static struct {
         } * created;                 /* by the application */
         size_t n, room;
         CUcontext primary[PEER_DEVICES_MAX]; /* as last retained */
+        struct green {
+                struct green *next;
+                struct context_green is;
+        } * _Atomic greens; /* changed with the lock; whether there are any is asked without */
 } contexts = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 CUresult context_current(CUcontext *ret_context, CUdevice *ret_device)
 {
+        CUcontext context = NULL;
         CUresult result = DRIVER(cuCtxGetDevice)(ret_device);
 
-        return result == CUDA_SUCCESS ? DRIVER(cuCtxGetCurrent)(ret_context) : result;
+        if (result == CUDA_SUCCESS)
+                result = DRIVER(cuCtxGetCurrent)(&context);
+        if (result == CUDA_SUCCESS)
+                *ret_context = context_owner(context);
+        return result;
 }
 
 /* Runs @action with @context current. */
@@ -213,6 +223,88 @@ CUcontext context_exchange_primary(CUdevice device, CUcontext context)
         return before;
 }
 
+bool context_add_green(const struct context_green *is)
+{
+        struct green *green = malloc(sizeof(*green));
+
+        if (!green)
+                return false;
+        pthread_mutex_lock(&contexts.lock);
+        *green = (struct green){ contexts.greens, *is };
+        contexts.greens = green;
+        pthread_mutex_unlock(&contexts.lock);
+        return true;
+}
+
+static bool green_take(bool (*is_it)(const struct context_green *, const void *), const void *what,
+                       struct context_green *ret_green)
+{
+        CLEANUP(freep) struct green *green = NULL;
+        struct green *before = NULL;
+
+        pthread_mutex_lock(&contexts.lock);
+        green = contexts.greens;
+        while (green && !is_it(&green->is, what)) {
+                before = green;
+                green = green->next;
+        }
+        if (green && before)
+                before->next = green->next;
+        else if (green)
+                contexts.greens = green->next;
+        pthread_mutex_unlock(&contexts.lock);
+        if (green)
+                *ret_green = green->is;
+        return green != NULL;
+}
+
+static bool green_has_handle(const struct context_green *green, const void *handle)
+{
+        return green->handle == handle;
+}
+
+static bool green_has_primary(const struct context_green *green, const void *primary)
+{
+        return green->primary == primary;
+}
+
+bool context_take_green(CUgreenCtx handle, struct context_green *ret_green)
+{
+        return green_take(green_has_handle, handle, ret_green);
+}
+
+bool context_take_green_of(CUcontext primary, struct context_green *ret_green)
+{
+        return green_take(green_has_primary, primary, ret_green);
+}
+
+CUcontext context_owner(CUcontext context)
+{
+        const struct green *green;
+
+        if (!context || !atomic_load(&contexts.greens))
+                return context;
+        pthread_mutex_lock(&contexts.lock);
+        for (green = contexts.greens; green && green->is.context != context; green = green->next)
+                ;
+        if (green && green->is.primary)
+                context = green->is.primary;
+        pthread_mutex_unlock(&contexts.lock);
+        return context;
+}
+
+bool context_is_any(void)
+{
+        bool is_any;
+
+        pthread_mutex_lock(&contexts.lock);
+        is_any = contexts.n > 0 || contexts.greens;
+        for (size_t i = 0; i < PEER_DEVICES_MAX && !is_any; i++)
+                is_any = contexts.primary[i] != NULL;
+        pthread_mutex_unlock(&contexts.lock);
+        return is_any;
+}
+
 CUresult context_each(CUresult (*each)(CUcontext context))
 {
         CUresult result = CUDA_SUCCESS;
@@ -234,5 +326,6 @@ void context_forget(void)
 {
         pthread_mutex_init(&contexts.lock, NULL);
         contexts.n = 0;
+        contexts.greens = NULL;
         memset(contexts.primary, 0, sizeof(contexts.primary));
 }

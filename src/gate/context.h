@@ -14,7 +14,7 @@
 
 #include "abi/cuda.h"
 
-/* context_current() - get the current context of the calling thread. */
+/* context_current() - get the context in which the calling thread makes memory. */
 CUresult context_current(CUcontext *ret_context, CUdevice *ret_device);
 
 /*
@@ -39,6 +39,29 @@ unsigned int context_use(CUcontext context, int change);
 
 /* context_exchange_primary() - note @context as the primary one of @device. Returns the one before. */
 CUcontext context_exchange_primary(CUdevice device, CUcontext context);
+
+/*
+ * Green contexts are parts of a device's primary context, and each of them retains it: memory and events that
+ * are made in one are the primary one's. Streams, and the captures of these, are a green one's own.
+ *
+ * context_add_green() - note a green context. False: no memory. context_take_green() - forget the one with
+ * @handle, context_take_green_of() - one of @primary, and tell it. False: there is none.
+ */
+struct context_green {
+        CUgreenCtx handle;
+        CUcontext context; /* as which it is made current; NULL: it cannot be */
+        CUcontext primary; /* NULL: it stands for itself */
+        CUdevice device;
+};
+bool context_add_green(const struct context_green *green);
+bool context_take_green(CUgreenCtx handle, struct context_green *ret_green);
+bool context_take_green_of(CUcontext primary, struct context_green *ret_green);
+
+/* context_owner() - the context to which memory and events belong that are made while @context is current. */
+CUcontext context_owner(CUcontext context);
+
+/* context_is_any() - has the application a context? */
+bool context_is_any(void);
 
 /* context_each() - call @each with every context, until it answers otherwise than CUDA_SUCCESS. */
 CUresult context_each(CUresult (*each)(CUcontext context));

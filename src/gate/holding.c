@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "gate/child.h"
+#include "gate/context.h"
 #include "gate/current.h"
 #include "gate/entry.h"
 #include "gate/hash.h"
@@ -71,6 +72,7 @@ CUresult holding_keep(struct holding *holding, CUresult result, uint64_t key)
                 return result;
         }
         DRIVER(cuCtxGetCurrent)(&holding->context);
+        holding->context = context_owner(holding->context);
         count(holding, 1); /* first: once it can be found, another thread may free it */
         insert(holding, key);
         return CUDA_SUCCESS;

@@ -156,12 +156,6 @@ CUresult our_cuVDPAUCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevic
 
 /* Their end. */
 
-static CUresult is_there(CUcontext context)
-{
-        (void)context;
-        return CUDA_ERROR_NOT_FOUND; /* what we look for is that there is none */
-}
-
 /*
  * The driver frees what was allocated in a context when that ends; so do we. Memory of pools is no
  * context's, and goes with the last.
@@ -170,7 +164,7 @@ static void drop(CUcontext context)
 {
         memory_drop_context(context);
         holding_drop_context(context);
-        if (context_each(is_there) == CUDA_SUCCESS) {
+        if (!context_is_any()) {
                 pool_drop_all();
                 pool_import_drop_all();
         }
@@ -226,6 +220,11 @@ CUresult our_cuCtxDetach(CUcontext context)
         return result;
 }
 
+static bool is_device(CUdevice device)
+{
+        return device >= 0 && device < PEER_DEVICES_MAX;
+}
+
 static bool has_primary(CUdevice device)
 {
         unsigned int flags;
@@ -253,7 +252,7 @@ CUresult our_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
         quota_end_wait(&want);
         if (is_new)
                 quota_settle(device, bytes_of_one(device));
-        if (result == CUDA_SUCCESS && device >= 0 && device < PEER_DEVICES_MAX)
+        if (result == CUDA_SUCCESS && is_device(device))
                 (void)context_exchange_primary(device, *context);
         return result;
 }
@@ -270,14 +269,38 @@ static CUcontext take_released(CUdevice device)
         return context_exchange_primary(device, NULL);
 }
 
+/* What it has made is its primary context's; but its streams have no later one's handle, nor have captures an end. */
+static void drop_green(const struct context_green *green)
+{
+        if (!green->context)
+                return;
+        capture_drop_context(green->context);
+        if (green->primary) {
+                pool_import_outlive_context(green->context, green->primary);
+                pool_outlive_context(green->context, green->primary);
+        } else {
+                pool_import_drop_context(green->context);
+                pool_drop_context(green->context);
+        }
+}
+
+static void drop_greens(CUcontext primary)
+{
+        struct context_green green;
+
+        while (context_take_green_of(primary, &green))
+                drop_green(&green);
+}
+
 /* With idle_hold(), as above. */
 static CUresult released(CUresult result, CUdevice device)
 {
         CUcontext context = NULL;
 
-        if (result == CUDA_SUCCESS && device >= 0 && device < PEER_DEVICES_MAX)
+        if (result == CUDA_SUCCESS && is_device(device))
                 context = take_released(device);
         if (context) {
+                drop_greens(context);
                 capture_drop_context(context);
                 idle_drop_context(context);
                 pool_import_drop_context(context);
@@ -313,10 +336,76 @@ CUresult our_cuDevicePrimaryCtxReset_v2(CUdevice device)
         return released(DRIVER(cuDevicePrimaryCtxReset_v2)(device), device);
 }
 
-static bool is_device(CUdevice device)
+/* Green contexts. */
+
+/* It is active, as a green context retains it. NULL: this driver does not do so. */
+static CUcontext primary_of(CUdevice device)
 {
-        return device >= 0 && device < PEER_DEVICES_MAX;
+        CUcontext primary = NULL;
+
+        if (!has_primary(device) ||
+            DRIVER(cuDevicePrimaryCtxRetain)(&primary, device) != CUDA_SUCCESS)
+                return NULL;
+        (void)DRIVER(cuDevicePrimaryCtxRelease_v2)(device);
+        (void)context_exchange_primary(device, primary);
+        return primary;
 }
+
+/* One that we cannot know must not come into being. */
+static CUresult green_created(CUgreenCtx handle, CUdevice device)
+{
+        struct context_green green = { .handle = handle, .device = device };
+
+        if (is_device(device))
+                green.primary = primary_of(device);
+        (void)DRIVER(cuCtxFromGreenCtx)(&green.context, handle);
+        if (context_add_green(&green))
+                return CUDA_SUCCESS;
+        DRIVER(cuGreenCtxDestroy)(handle);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* It retains the primary context, and makes it where there is none. */
+CUresult our_cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc resources, CUdevice device,
+                              unsigned int flags)
+{
+        struct quota_want want = { .device = device,
+                                   .bytes = bytes_of_one(device),
+                                   .is_charged = true };
+        bool is_new = !has_primary(device);
+        CUresult result;
+
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
+        if (is_new && !may_create(device))
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        do
+                result = DRIVER(cuGreenCtxCreate)(green, resources, device, flags);
+        while (may_try_again(result, &want));
+        quota_end_wait(&want);
+        if (is_new)
+                quota_settle(device, bytes_of_one(device));
+        return result == CUDA_SUCCESS ? green_created(*green, device) : result;
+}
+
+/* With it the primary context may go. */
+CUresult our_cuGreenCtxDestroy(CUgreenCtx handle)
+{
+        struct context_green green = { .device = -1 };
+        bool is_known;
+        CUresult result;
+
+        idle_hold();
+        is_known = context_take_green(handle, &green);
+        result = DRIVER(cuGreenCtxDestroy)(handle);
+        if (is_known && result == CUDA_SUCCESS)
+                drop_green(&green);
+        else if (is_known)
+                (void)context_add_green(&green);
+        return released(result, green.device);
+}
+
+/* Peers. */
 
 /* The device of @context, which is not the current one. */
 static bool device_of(CUcontext context, CUdevice *ret_device)

@@ -120,14 +120,6 @@ BATCH(cuMemPrefetchBatchAsync_ptsz)
 BATCH(cuMemDiscardAndPrefetchBatchAsync)
 BATCH(cuMemDiscardAndPrefetchBatchAsync_ptsz)
 
-/* Part of a device: cuCtxFromGreenCtx() makes a context of it. */
-CUresult our_cuGreenCtxCreate(void *context, void *resources, CUdevice device, unsigned int flags)
-{
-        if (!visible_has(device))
-                return CUDA_ERROR_INVALID_DEVICE;
-        return DRIVER(cuGreenCtxCreate)(context, resources, device, flags);
-}
-
 CUresult our_cuMulticastAddDevice(CUmemGenericAllocationHandle multicast, CUdevice device)
 {
         if (!visible_has(device))

@@ -149,6 +149,7 @@ bool idle_was_busy(CUcontext context)
 {
         bool was_busy = false;
 
+        context = context_owner(context);
         if (!idle_try_hold())
                 return true;
         for (size_t i = 0; i < idle.n; i++)

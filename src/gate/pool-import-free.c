@@ -285,6 +285,18 @@ void pool_import_drop_context(CUcontext context)
         pthread_mutex_unlock(&pool_imports.lock);
 }
 
+void pool_import_outlive_context(CUcontext context, CUcontext whole)
+{
+        if (!atomic_load(&pool_imports.is_used))
+                return;
+        pthread_mutex_lock(&pool_imports.lock);
+        for (struct imported_pool *pool = pool_imports.first; pool; pool = pool->next)
+                for (struct import_piece *it = pool->pieces; it; it = it->next)
+                        for (struct import_free *free = it->frees; free; free = free->next)
+                                stock_mark_outlive(free->mark, context, whole, &pools.ended_marks);
+        pthread_mutex_unlock(&pool_imports.lock);
+}
+
 /* What is being freed its own thread removes. */
 static void drop_pointers(const struct import_piece *piece)
 {

@@ -59,6 +59,7 @@ void pool_import_settle(void);
 /* As those of pool.h. pool_import_drop_context() comes before pool_drop_context(), which ends unused marks. */
 void pool_import_drop_stream(const void *stream);
 void pool_import_drop_context(CUcontext context);
+void pool_import_outlive_context(CUcontext context, CUcontext whole);
 void pool_import_drop_all(void);
 
 #endif

@@ -33,6 +33,8 @@ struct pools {
         struct hash allocations;
         struct pool *first;
         struct stock_mark *unused_marks;
+        struct stock_mark
+                *ended_marks;       /* no longer used, of contexts that have ended before them */
         _Atomic uint64_t n_moments; /* before and behind each mark */
         _Atomic bool is_used;
 };

@@ -177,4 +177,8 @@ void mark_drop_unused(CUcontext context)
                 *link = mark->next;
                 free(mark);
         }
+        while ((mark = pools.ended_marks)) {
+                pools.ended_marks = mark->next;
+                free(mark);
+        }
 }

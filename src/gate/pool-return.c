@@ -239,6 +239,17 @@ void pool_drop_context(CUcontext context)
         pthread_mutex_unlock(&pools.lock);
 }
 
+void pool_outlive_context(CUcontext context, CUcontext whole)
+{
+        if (!atomic_load(&pools.is_used))
+                return;
+        pthread_mutex_lock(&pools.lock);
+        for (struct pool *pool = pools.first; pool; pool = pool->next)
+                stock_outlive_context(&pool->stock, context, whole, &pools.ended_marks);
+        mark_drop_unused(context);
+        pthread_mutex_unlock(&pools.lock);
+}
+
 static struct stock_chunk *take_any_chunk(int64_t *n_allocations)
 {
         struct stock_chunk *chunk = NULL;

@@ -87,6 +87,9 @@ void pool_drop_stream(const void *stream);
 /* pool_drop_context() - @context has ended, and its events with it; with idle_hold(). */
 void pool_drop_context(CUcontext context);
 
+/* pool_outlive_context() - @context has ended, a part of @whole, and its events have not; with idle_hold(). */
+void pool_outlive_context(CUcontext context, CUcontext whole);
+
 /* pool_drop_all() - the last context has ended, and what was allocated with it. */
 void pool_drop_all(void);
 

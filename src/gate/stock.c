@@ -49,6 +49,17 @@ void stock_mark_drop(struct stock_mark *mark)
         *mark->home = mark;
 }
 
+void stock_mark_outlive(struct stock_mark *mark, CUcontext context, CUcontext whole,
+                        struct stock_mark **home)
+{
+        if (mark->key.context == context)
+                mark->key.stream = NULL;
+        if (mark->context != context)
+                return;
+        mark->context = whole;
+        mark->home = home;
+}
+
 static void bin_add(struct stock *stock, struct stock_range *range)
 {
         struct stock_range **bin = bin_for(stock, range);
@@ -348,6 +359,15 @@ void stock_drop_context(struct stock *stock, CUcontext context)
                                 forget_done(it);
                 }
         stock_settle(stock);
+}
+
+void stock_outlive_context(struct stock *stock, CUcontext context, CUcontext whole,
+                           struct stock_mark **home)
+{
+        for (struct stock_chunk *chunk = stock->chunks; chunk; chunk = chunk->next)
+                for (struct stock_range *it = chunk->first; it; it = it->behind)
+                        if (it->mark)
+                                stock_mark_outlive(it->mark, context, whole, home);
 }
 
 static bool is_unused(const struct stock_chunk *chunk)

@@ -50,6 +50,13 @@ struct stock_mark {
         CUevent event;
 };
 
+/*
+ * stock_mark_outlive() - @context, a part of @whole, ends: its default streams have no later one's handle, and
+ * its events are not used again, but go on. When it is done, the mark goes to @home.
+ */
+void stock_mark_outlive(struct stock_mark *mark, CUcontext context, CUcontext whole,
+                        struct stock_mark **home);
+
 struct stock_range {
         struct hash_node node; /* first; for who looks for allocations */
         struct stock_chunk *chunk;
@@ -111,6 +118,10 @@ void stock_give_back(struct stock *stock, struct stock_range *range, struct stoc
 /* stock_drop_stream() - @stream ends: no later one has its handle. stock_drop_context() - its events are gone. */
 void stock_drop_stream(struct stock *stock, const void *stream);
 void stock_drop_context(struct stock *stock, CUcontext context);
+
+/* stock_outlive_context() - as stock_mark_outlive(), of all. */
+void stock_outlive_context(struct stock *stock, CUcontext context, CUcontext whole,
+                           struct stock_mark **home);
 
 /* stock_settle() - some marks are done: let go of them, and put their ranges together. */
 void stock_settle(struct stock *stock);

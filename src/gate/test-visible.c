@@ -295,13 +295,14 @@ FAKE_TEST(test_other_devices_can_be_asked_what_they_are)
 FAKE_TEST(test_there_is_no_context_on_other_devices)
 {
         CUcontext context;
+        CUgreenCtx green;
 
         start();
         check(cuDevicePrimaryCtxRetain(&context, 1) == CUDA_ERROR_INVALID_DEVICE);
         check(cuCtxCreate_v2(&context, 0, 1) == CUDA_ERROR_INVALID_DEVICE);
         check(cuCtxCreate_v3(&context, NULL, 0, 0, 1) == CUDA_ERROR_INVALID_DEVICE);
         check(cuCtxCreate_v4(&context, NULL, 0, 1) == CUDA_ERROR_INVALID_DEVICE);
-        check(cuGreenCtxCreate(&context, NULL, 1, 0) == CUDA_ERROR_INVALID_DEVICE);
+        check(cuGreenCtxCreate(&green, NULL, 1, 0) == CUDA_ERROR_INVALID_DEVICE);
         check(cuGLCtxCreate(&context, 0, 1) == CUDA_ERROR_INVALID_DEVICE);
         check(cuGLCtxCreate_v2(&context, 0, 1) == CUDA_ERROR_INVALID_DEVICE);
         check(cuVDPAUCtxCreate(&context, 0, 1, 0, NULL) == CUDA_ERROR_INVALID_DEVICE);

@@ -80,9 +80,10 @@ bool capture_invalidate_context(CUcontext context)
 {
         bool found = false;
 
-        for (CUstream stream = context->streams; stream; stream = stream->next)
-                if (stream->capture)
-                        found = capture_invalidate(stream->capture);
+        for (CUcontext part = process.contexts; part; part = part->next)
+                for (CUstream stream = part->streams; stream; stream = stream->next)
+                        if (context_is_in(part, context) && stream->capture)
+                                found = capture_invalidate(stream->capture);
         return found;
 }
 

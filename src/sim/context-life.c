@@ -65,6 +65,7 @@ static CUresult open_context(CUcontext context)
 
 static void close_context(CUcontext context)
 {
+        context_end_greens(context);
         capture_drop_all(context);
         stream_destroy_all(context);
         memory_release_all(context);
@@ -76,7 +77,7 @@ static void close_context(CUcontext context)
         context->peers = 0;
 }
 
-static CUcontext new_context(CUdevice device, unsigned int flags)
+CUcontext context_new(CUdevice device, unsigned int flags)
 {
         CUcontext context = calloc(1, sizeof(*context));
 
@@ -90,7 +91,7 @@ static CUcontext new_context(CUdevice device, unsigned int flags)
         return context;
 }
 
-static void free_context(CUcontext context)
+void context_free(CUcontext context)
 {
         CUcontext *link = &process.contexts;
 
@@ -113,7 +114,7 @@ CUresult sim_cuDevicePrimaryCtxRetain(CUcontext *ret_context, CUdevice ordinal)
         if (!device)
                 return CUDA_ERROR_INVALID_DEVICE;
         if (!device->primary) {
-                device->primary = new_context(ordinal, device->primary_flags);
+                device->primary = context_new(ordinal, device->primary_flags);
                 if (!device->primary)
                         return CUDA_ERROR_OUT_OF_MEMORY;
                 device->primary->is_primary = true;
@@ -193,7 +194,7 @@ CUresult sim_cuCtxCreate_v2(CUcontext *ret_context, unsigned int flags, CUdevice
                 return CUDA_ERROR_INVALID_VALUE;
         if (!process_device(device))
                 return CUDA_ERROR_INVALID_DEVICE;
-        context = new_context(device, flags);
+        context = context_new(device, flags);
         if (!context)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         result = open_context(context);
@@ -202,7 +203,7 @@ CUresult sim_cuCtxCreate_v2(CUcontext *ret_context, unsigned int flags, CUdevice
                 result = CUDA_ERROR_INVALID_VALUE;
         }
         if (result != CUDA_SUCCESS) {
-                free_context(context);
+                context_free(context);
                 return result;
         }
         *ret_context = context;
@@ -229,14 +230,14 @@ static void destroy(CUcontext context)
         close_context(context);
         if (context_top() == context)
                 context_pop();
-        free_context(context);
+        context_free(context);
 }
 
 CUresult sim_cuCtxDestroy_v2(CUcontext context)
 {
         PROCESS_LOCKED();
 
-        if (!context_find(context) || context->is_primary)
+        if (!context_find(context) || context->is_primary || context->primary)
                 return CUDA_ERROR_INVALID_CONTEXT;
         destroy(context);
         return CUDA_SUCCESS;
@@ -264,7 +265,8 @@ CUresult sim_cuCtxDetach(CUcontext context)
 {
         PROCESS_LOCKED();
 
-        if (!context_find(context) || context->is_primary || context_top() != context)
+        if (!context_find(context) || context->is_primary || context->primary ||
+            context_top() != context)
                 return CUDA_ERROR_INVALID_CONTEXT;
         if (context->attached > 0)
                 context->attached--;
@@ -278,7 +280,7 @@ static CUresult synchronize_locked(CUcontext context)
         if (capture_invalidate_context(context))
                 return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         stream_wait_for_context(context);
-        return context->fault;
+        return context_owner(context)->fault;
 }
 
 static CUresult synchronize(void)
@@ -287,7 +289,7 @@ static CUresult synchronize(void)
         CUresult result;
         PROCESS_LOCKED();
 
-        result = context_get(&context);
+        result = context_get_own(&context);
         return result ? result : synchronize_locked(context);
 }
 

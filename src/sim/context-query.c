@@ -25,7 +25,7 @@ CUresult sim_cuCtxGetId(CUcontext context, unsigned long long *id)
         PROCESS_LOCKED();
 
         if (!context)
-                result = context_get(&context);
+                result = context_get_own(&context);
         if (result != CUDA_SUCCESS || !context_find(context))
                 return CUDA_ERROR_INVALID_CONTEXT;
         if (!id)

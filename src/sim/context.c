@@ -35,16 +35,25 @@ void context_pop(void)
         stack.depth--;
 }
 
-CUresult context_get(CUcontext *ret_context)
+CUresult context_get_own(CUcontext *ret_context)
 {
         CUcontext context = context_find(context_top());
 
         if (!context)
                 return CUDA_ERROR_INVALID_CONTEXT;
-        if (context->fault)
-                return context->fault;
+        if (context_owner(context)->fault)
+                return context_owner(context)->fault;
         *ret_context = context;
         return CUDA_SUCCESS;
+}
+
+CUresult context_get(CUcontext *ret_context)
+{
+        CUresult result = context_get_own(ret_context);
+
+        if (result == CUDA_SUCCESS)
+                *ret_context = context_owner(*ret_context);
+        return result;
 }
 
 CUresult sim_cuCtxGetCurrent(CUcontext *context)

@@ -18,9 +18,12 @@ struct CUctx_st {
         unsigned int attached; /* of one that was created, beside its creation */
         bool is_primary;
         uint64_t id;
-        uint64_t cost;      /* bytes of the device that it takes itself */
-        uint32_t peers;     /* ordinals whose memory it may use */
-        CUresult fault;     /* sticky, what a kernel did wrong */
+        uint64_t cost;       /* bytes of the device that it takes itself */
+        uint32_t peers;      /* ordinals whose memory it may use */
+        CUresult fault;      /* sticky, what a kernel did wrong */
+        struct object green; /* the other handle of a green one */
+        unsigned int multiprocessors;
+        CUcontext primary;  /* which a green one is a part of; else NULL */
         uint64_t n_pending; /* work of its streams, also of destroyed ones */
         CUstream streams;   /* list, the legacy stream too */
         CUstream legacy;
@@ -35,8 +38,31 @@ CUcontext context_top(void);
 bool context_push(CUcontext context);
 void context_pop(void);
 
-/* context_get() - get the current one of this thread. Errors: CUDA_ERROR_INVALID_CONTEXT; its fault. */
+/* context_owner() - memory and events of a green one are its primary one's: return that; or @context itself. */
+static inline CUcontext context_owner(CUcontext context)
+{
+        return context->primary ? context->primary : context;
+}
+
+/* context_is_in() - is it @whole, or a green one of it? All in process.contexts are asked. */
+static inline bool context_is_in(CUcontext context, CUcontext whole)
+{
+        return context == whole || context->primary == whole;
+}
+
+/*
+ * context_get_own() - get the current one of this thread. Errors: CUDA_ERROR_INVALID_CONTEXT; its fault.
+ * context_get() - its owner.
+ */
+CUresult context_get_own(CUcontext *ret_context);
 CUresult context_get(CUcontext *ret_context);
+
+/* context_new() - an empty one; NULL: no memory. context_free() - the end of it. */
+CUcontext context_new(CUdevice device, unsigned int flags);
+void context_free(CUcontext context);
+
+/* context_end_greens() - a primary one ends, and its green ones before it. */
+void context_end_greens(CUcontext primary);
 
 /*
  * context_has_room() - is there so much of its device left that the driver can do with it what takes a little for itself:

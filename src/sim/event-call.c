@@ -5,6 +5,7 @@
 
 #include "sim/capture.h"
 #include "sim/event.h"
+#include "sim/green.h"
 #include "sim/stream.h"
 
 CUresult sim_cuEventCreate(CUevent *ret_event, unsigned int flags)
@@ -110,8 +111,10 @@ static CUresult record_behind_all_locked(CUevent event, CUcontext context)
         work = work_new(WORK_RECORD);
         if (!work)
                 return CUDA_ERROR_OUT_OF_MEMORY;
-        for (CUstream stream = context->streams; r == 0 && stream; stream = stream->next)
-                r = work_depend(work, stream, stream->issued);
+        for (CUcontext part = process.contexts; part; part = part->next)
+                for (CUstream stream = part->streams; r == 0 && stream; stream = stream->next)
+                        if (context_is_in(part, context))
+                                r = work_depend(work, stream, stream->issued);
         if (r < 0) {
                 work_drop_dependencies(work);
                 return CUDA_ERROR_OUT_OF_MEMORY;
@@ -130,6 +133,17 @@ CUresult sim_cuCtxRecordEvent(CUcontext context, CUevent event)
         return record_behind_all_locked(event, context);
 }
 
+CUresult sim_cuGreenCtxRecordEvent(CUgreenCtx green, CUevent event)
+{
+        CUcontext context;
+        PROCESS_LOCKED();
+
+        if (!object_find(event, OBJECT_EVENT))
+                return CUDA_ERROR_INVALID_HANDLE;
+        context = green_find(green);
+        return context ? record_behind_all_locked(event, context) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 static bool has_happened(CUevent event)
 {
         return !event->stream || event->stream->done >= event->number;
@@ -144,7 +158,7 @@ CUresult sim_cuEventQuery(CUevent event)
         if (capture_find(event->capture))
                 return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         if (has_happened(event))
-                return event->stream ? event->stream->context->fault : CUDA_SUCCESS;
+                return event->stream ? context_owner(event->stream->context)->fault : CUDA_SUCCESS;
         return CUDA_ERROR_NOT_READY;
 }
 

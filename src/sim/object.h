@@ -13,6 +13,7 @@
 
 enum object_kind {
         OBJECT_CONTEXT = 1,
+        OBJECT_GREEN,
         OBJECT_STREAM,
         OBJECT_EVENT,
         OBJECT_MODULE,

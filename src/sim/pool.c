@@ -93,7 +93,8 @@ static CUresult allocate_in_capture(CUdeviceptr *pointer, size_t size, CUstream 
 {
         if (capture_is_invalid(stream->capture))
                 return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-        return graph_allocate(capture_get_graph(stream->capture), stream->context, size, pointer);
+        return graph_allocate(capture_get_graph(stream->capture), context_owner(stream->context),
+                              size, pointer);
 }
 
 /* @pool NULL: that of the stream's device. */
@@ -118,7 +119,8 @@ static CUresult allocate(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, C
                 return CUDA_ERROR_OUT_OF_MEMORY;
         if (pool->is_imported)
                 return CUDA_ERROR_INVALID_VALUE;
-        result = memory_allocate(&region, REGION_POOLED, stream->context, pool, size);
+        result =
+                memory_allocate(&region, REGION_POOLED, context_owner(stream->context), pool, size);
         if (result != CUDA_SUCCESS)
                 return result;
         note_high(pool);

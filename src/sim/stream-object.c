@@ -74,6 +74,11 @@ static CUresult get_per_thread(CUstream *ret_stream, CUcontext context)
         return CUDA_SUCCESS;
 }
 
+bool stream_is_detached(CUstream stream)
+{
+        return !context_find(stream->context);
+}
+
 CUresult stream_find(CUstream *ret_stream, CUstream handle)
 {
         CUcontext context;
@@ -83,9 +88,11 @@ CUresult stream_find(CUstream *ret_stream, CUstream handle)
                 *ret_stream = object_find(handle, OBJECT_STREAM);
                 if (!*ret_stream)
                         return CUDA_ERROR_INVALID_HANDLE;
-                return (*ret_stream)->context->fault;
+                if (stream_is_detached(*ret_stream))
+                        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+                return context_owner((*ret_stream)->context)->fault;
         }
-        result = context_get(&context);
+        result = context_get_own(&context);
         if (result != CUDA_SUCCESS)
                 return result;
         if (handle == CU_STREAM_PER_THREAD || (!handle && call_is_per_thread()))

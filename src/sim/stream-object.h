@@ -35,6 +35,9 @@ CUstream stream_new(CUcontext context, unsigned int flags, int priority);
 CUstream stream_ref(CUstream stream);
 CUstream stream_unref(CUstream stream);
 
+/* stream_is_detached() - has its green context ended without it? */
+bool stream_is_detached(CUstream stream);
+
 /* stream_find() - find the stream that a program means by @handle. */
 CUresult stream_find(CUstream *ret_stream, CUstream handle);
 

@@ -83,8 +83,8 @@ static void run_first(CUstream stream)
         if (!stream->first)
                 stream->last = &stream->first;
         stream->done = work->number;
-        if (result != CUDA_SUCCESS && !stream->context->fault)
-                stream->context->fault = result;
+        if (result != CUDA_SUCCESS && !context_owner(stream->context)->fault)
+                context_owner(stream->context)->fault = result;
         process.n_pending--;
         stream->context->n_pending--;
         (void)work_free(work);
@@ -207,7 +207,7 @@ static CUresult wait_for_turn(CUstream *ret_stream, struct work *work)
         }
         wait_for_dependencies(work);
         *ret_stream = stream_ref(stream);
-        return stream->context->fault;
+        return context_owner(stream->context)->fault;
 }
 
 static void drop_stream(CUstream stream)
@@ -251,9 +251,11 @@ void stream_wait_for_context(CUcontext context)
 {
         struct work all = { .kind = WORK_NOTHING };
 
-        for (CUstream stream = context->streams; stream; stream = stream->next)
-                if (work_depend(&all, stream, stream->issued) < 0)
-                        stream_wait(stream, stream->issued);
+        for (CUcontext part = process.contexts; part; part = part->next)
+                for (CUstream stream = part->streams; stream; stream = stream->next)
+                        if (context_is_in(part, context) &&
+                            work_depend(&all, stream, stream->issued) < 0)
+                                stream_wait(stream, stream->issued);
         wait_for_dependencies(&all);
 }
 
@@ -280,7 +282,7 @@ CUresult sim_cuStreamCreateWithPriority(CUstream *ret_stream, unsigned int flags
         CUresult result;
         PROCESS_LOCKED();
 
-        result = context_get(&context);
+        result = context_get_own(&context);
         if (result != CUDA_SUCCESS)
                 return result;
         if (!ret_stream || (flags & ~CU_STREAM_NON_BLOCKING))
@@ -306,6 +308,8 @@ CUresult sim_cuStreamDestroy_v2(CUstream handle)
         stream = object_find(handle, OBJECT_STREAM);
         if (!stream || is_legacy(stream))
                 return CUDA_ERROR_INVALID_HANDLE;
+        if (stream_is_detached(stream))
+                return CUDA_ERROR_CONTEXT_IS_DESTROYED;
         if (stream->capture)
                 capture_drop_stream(stream);
         destroy(stream);
@@ -344,7 +348,7 @@ CUresult sim_cuStreamSynchronize(CUstream handle)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         }
         wait_for_dependencies(&all);
-        return context_find(context) ? context->fault : CUDA_SUCCESS;
+        return context_find(context) ? context_owner(context)->fault : CUDA_SUCCESS;
 }
 
 CUresult sim_cuStreamQuery(CUstream handle)

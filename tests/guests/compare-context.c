@@ -165,6 +165,56 @@ static void ends(void)
         CALL(cuMemFree_v2, "kept", kept);
 }
 
+static _Bool make_green(CUgreenCtx *green, CUcontext *context)
+{
+        CUdevResource all, part;
+        CUdevResourceDesc description;
+        unsigned int n = 1;
+
+        return CALL(cuDeviceGetDevResource, "multiprocessors", 0, &all, CU_DEV_RESOURCE_TYPE_SM) ==
+                       CUDA_SUCCESS &&
+               CALL(cuDevSmResourceSplitByCount, "16", &part, &n, &all, NULL, 0, 16) ==
+                       CUDA_SUCCESS &&
+               CALL(cuDevResourceGenerateDesc, "16", &description, &part, 1) == CUDA_SUCCESS &&
+               CALL(cuGreenCtxCreate, "16", green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM) ==
+                       CUDA_SUCCESS &&
+               CALL(cuCtxFromGreenCtx, "it", context, *green) == CUDA_SUCCESS;
+}
+
+/* Memory of a green context is the primary one's, its streams are not. */
+static void green(void)
+{
+        CUcontext context = NULL, of = NULL, primary = compare_start();
+        CUdeviceptr memory = 0, pooled = 0;
+        unsigned int word = 0;
+        CUgreenCtx green;
+        CUstream stream;
+
+        if (!make_green(&green, &context) || CALL(cuGreenCtxStreamCreate, "of it", &stream, green,
+                                                  CU_STREAM_NON_BLOCKING, 0) != CUDA_SUCCESS)
+                return;
+        CALL(cuCtxSetCurrent, "green", context);
+        CALL(cuMemAlloc_v2, "in it", &memory, 4 << 20);
+        CALL(cuMemsetD32_v2, "in it", memory, 7, 25);
+        CALL(cuPointerGetAttribute, "context", &of, CU_POINTER_ATTRIBUTE_CONTEXT, memory);
+        SAY("of the primary: %d, of it: %d", of == primary, of == context);
+        CALL(cuMemAllocAsync, "in its stream", &pooled, 1 << 20, stream);
+        CALL(cuMemFreeAsync, "in its stream", pooled, stream);
+        CALL(cuStreamGetCtx, "of its stream", stream, &of);
+        SAY("of the primary: %d, of it: %d", of == primary, of == context);
+        CALL(cuCtxSynchronize, "green", );
+        CALL(cuCtxSetCurrent, "the primary", primary);
+        CALL(cuMemAllocAsync, "in its stream, the primary current", &pooled, 1 << 20, stream);
+        CALL(cuMemFreeAsync, "in its stream, the primary current", pooled, stream);
+        CALL(cuStreamBeginCapture_v2, "in its stream", stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+        CALL(cuCtxDestroy_v2, "green", context);
+        CALL(cuGreenCtxDestroy, "it", green);
+        CALL(cuCtxSynchronize, "the primary", );
+        CALL(cuMemcpyDtoH_v2, "made in it", &word, memory, 4);
+        SAY("word: %u", word);
+        CALL(cuMemFree_v2, "made in it", memory);
+}
+
 static void wrong_arguments(void)
 {
         CUcontext context = NULL;
@@ -245,6 +295,7 @@ const struct compare_case compare_context[] = {
         { "attached", attached },
         { "primary", primary },
         { "ends", ends },
+        { "green", green },
         { "wrong-arguments", wrong_arguments },
         { "limits", limits },
         { "access-between", access_between },
