@@ -82,6 +82,18 @@ typedef enum {
 typedef enum { NVML_BUS_TYPE_PCIE = 2 } nvmlBusType_t;
 typedef enum { NVML_POWER_SOURCE_AC = 0 } nvmlPowerSource_t;
 
+/* How the device reaches memory that the system has allocated. */
+typedef enum {
+        NVML_DEVICE_ADDRESSING_MODE_NONE = 0,
+        NVML_DEVICE_ADDRESSING_MODE_HMM = 1,
+        NVML_DEVICE_ADDRESSING_MODE_ATS = 2,
+} nvmlDeviceAddressingModeType_t;
+
+typedef struct {
+        unsigned int version;
+        unsigned int value; /* nvmlDeviceAddressingModeType_t */
+} nvmlDeviceAddressingMode_v1_t;
+
 typedef unsigned int nvmlAffinityScope_t;
 #define NVML_AFFINITY_SCOPE_NODE   0
 #define NVML_AFFINITY_SCOPE_SOCKET 1
@@ -207,6 +219,7 @@ nvmlReturn_t nvmlDeviceGetIrqNum(nvmlDevice_t device, unsigned int *number);
 nvmlReturn_t nvmlDeviceGetPcieReplayCounter(nvmlDevice_t device, unsigned int *count);
 nvmlReturn_t nvmlDeviceGetGpuMaxPcieLinkGeneration(nvmlDevice_t device, unsigned int *generation);
 nvmlReturn_t nvmlDeviceGetPcieLinkMaxSpeed(nvmlDevice_t device, unsigned int *speed);
+nvmlReturn_t nvmlDeviceGetAddressingMode(nvmlDevice_t device, nvmlDeviceAddressingMode_v1_t *mode);
 nvmlReturn_t nvmlDeviceGetPowerSource(nvmlDevice_t device, nvmlPowerSource_t *source);
 nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, nvmlSamplingType_t kind,
                                   unsigned long long last_seen_us, nvmlValueType_t *type,

@@ -51,10 +51,29 @@ bool bus_id_parse(struct bus_id *ret_id, const char *text)
         return true;
 }
 
+static void format(char *text, const struct bus_id *id)
+{
+        snprintf(text, BUS_ID_MAX, "%08X:%02X:%02X.%X", id->domain, id->bus, id->device,
+                 id->function);
+}
+
 void bus_id_format(char *text, const struct state_device *device)
 {
-        snprintf(text, BUS_ID_MAX, "%08X:%02X:%02X.0", device->pci_domain, device->pci_bus,
-                 device->pci_device);
+        const struct bus_id id = { .domain = device->pci_domain,
+                                   .bus = device->pci_bus,
+                                   .device = device->pci_device };
+
+        format(text, &id);
+}
+
+void bus_id_rewrite(char *to, const char *text)
+{
+        struct bus_id id;
+
+        if (bus_id_parse(&id, text))
+                format(to, &id);
+        else
+                snprintf(to, BUS_ID_MAX, "%s", text);
 }
 
 void bus_id_format_legacy(char *text, const struct state_device *device)

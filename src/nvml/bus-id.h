@@ -23,6 +23,9 @@ struct bus_id {
  */
 bool bus_id_parse(struct bus_id *ret_id, const char *text);
 
+/* bus_id_rewrite() - write @text, which may have any of these forms, as bus_id_format() does. */
+void bus_id_rewrite(char *to, const char *text);
+
 /* bus_id_format() - write "00000000:17:00.0"; the legacy form has four digits for the domain. */
 void bus_id_format(char *text, const struct state_device *device);
 void bus_id_format_legacy(char *text, const struct state_device *device);

@@ -47,6 +47,24 @@ static nvmlReturn_t find(struct state_device_detail *ret_detail, struct state_de
                        : NVML_ERROR_NOT_SUPPORTED;
 }
 
+/* No simulated device addresses what the system allocates; before Turing no device could. */
+nvmlReturn_t our_nvmlDeviceGetAddressingMode(nvmlDevice_t handle,
+                                             nvmlDeviceAddressingMode_v1_t *mode)
+{
+        nvmlDeviceArchitecture_t architecture;
+        nvmlReturn_t r = mode ? our_nvmlDeviceGetArchitecture(handle, &architecture)
+                              : NVML_ERROR_INVALID_ARGUMENT;
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (mode->version != NVML_VERSION(nvmlDeviceAddressingMode_v1_t, 1))
+                return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+        if (architecture < NVML_DEVICE_ARCH_TURING || architecture == NVML_DEVICE_ARCH_UNKNOWN)
+                return NVML_ERROR_NOT_SUPPORTED;
+        mode->value = NVML_DEVICE_ADDRESSING_MODE_NONE;
+        return NVML_SUCCESS;
+}
+
 nvmlReturn_t our_nvmlDeviceGetBrand(nvmlDevice_t handle, nvmlBrandType_t *brand)
 {
         struct state_device_detail detail;

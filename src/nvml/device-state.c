@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tells the state of a device: memory and utilization from the state page, and values that never change. */
 #include <stddef.h>
+#include <unistd.h>
 
 #include "nvml/compute-instance.h"
+#include "nvml/library.h"
 #include "nvml/memory-limit.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
@@ -150,6 +152,23 @@ static nvmlReturn_t answer_number(nvmlDevice_t handle, unsigned int *number, uns
 nvmlReturn_t our_nvmlDeviceGetPersistenceMode(nvmlDevice_t handle, nvmlEnableState_t *mode)
 {
         return answer_number(handle, mode, NVML_FEATURE_ENABLED);
+}
+
+/* No simulated driver is torn down, and a guest may not change its device: only the mode in force can be set. */
+nvmlReturn_t our_nvmlDeviceSetPersistenceMode(nvmlDevice_t handle, nvmlEnableState_t mode)
+{
+        nvmlEnableState_t current;
+        nvmlReturn_t r;
+
+        if (mode > NVML_FEATURE_ENABLED)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        r = library_has_real() ? NVML_REAL(nvmlDeviceGetPersistenceMode)(handle, &current)
+                               : our_nvmlDeviceGetPersistenceMode(handle, &current);
+        if (r != NVML_SUCCESS)
+                return r;
+        if (geteuid() != 0)
+                return NVML_ERROR_NO_PERMISSION;
+        return current == mode ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
 }
 
 nvmlReturn_t our_nvmlDeviceGetDisplayMode(nvmlDevice_t handle, nvmlEnableState_t *mode)

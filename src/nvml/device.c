@@ -85,9 +85,11 @@ static nvmlReturn_t find_mig(const char *uuid, nvmlDevice_t *ret_device)
         return NVML_ERROR_NOT_FOUND;
 }
 
+/* NVIDIA's library takes a UUID without its "GPU-", too. */
 static bool has_uuid(const struct state_device *device, const void *uuid)
 {
-        return strcasecmp(device->uuid, uuid) == 0;
+        return strcasecmp(device->uuid, uuid) == 0 ||
+               (strncmp(device->uuid, "GPU-", 4) == 0 && strcasecmp(device->uuid + 4, uuid) == 0);
 }
 
 static nvmlReturn_t find_uuid(const char *uuid, nvmlDevice_t *ret_device)

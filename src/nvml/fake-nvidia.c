@@ -37,6 +37,8 @@ EXPORT int nvmlDeviceGetName(const struct gpu *gpu, char *text, unsigned int siz
 EXPORT int nvmlDeviceGetMemoryInfo(const struct gpu *gpu, unsigned long long *memory);
 EXPORT int nvmlDeviceGetVirtualizationMode(const struct gpu *gpu, unsigned int *mode);
 EXPORT int nvmlDeviceGetTemperature(const struct gpu *gpu, int sensor, unsigned int *celsius);
+EXPORT int nvmlDeviceGetMigMode(const struct gpu *gpu, unsigned int *current,
+                                unsigned int *pending);
 EXPORT int nvmlDeviceGetThermalSettings(struct by_value v, int i, double d, int *ret_sum, int e,
                                         int f, int g, int h, int on_the_stack);
 EXPORT int nvmlInternalGetExportTable(const void **table, const void *id);
@@ -112,6 +114,13 @@ int nvmlDeviceGetTemperature(const struct gpu *gpu, int sensor, unsigned int *ce
 {
         (void)gpu;
         *celsius = 40 + (unsigned int)sensor;
+        return SUCCESS;
+}
+
+int nvmlDeviceGetMigMode(const struct gpu *gpu, unsigned int *current, unsigned int *pending)
+{
+        (void)gpu;
+        *current = *pending = 0;
         return SUCCESS;
 }
 

@@ -230,6 +230,18 @@ static nvmlReturn_t read(nvmlDevice_t handle, nvmlFieldValue_t *value)
         return link_read_field(handle, value);
 }
 
+/* Nothing counts on a simulated device, and a guest may not change what others on its device see. */
+nvmlReturn_t our_nvmlDeviceClearFieldValues(nvmlDevice_t handle, int count,
+                                            nvmlFieldValue_t *values)
+{
+        struct state_device device;
+        nvmlReturn_t r = view_device(&device, handle, values && count > 0);
+
+        for (int i = 0; r == NVML_SUCCESS && i < count; i++)
+                values[i].nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
+        return r;
+}
+
 nvmlReturn_t our_nvmlDeviceGetFieldValues(nvmlDevice_t handle, int count, nvmlFieldValue_t *values)
 {
         struct state_device device;

@@ -99,7 +99,7 @@ static void add_instance(struct state_page *state_page, uint32_t slot,
         struct state_vm vm = { .id_kind = STATE_VM_DOMAIN,
                                .licence_expiry = { .status = STATE_EXPIRY_PERMANENT },
                                .driver_version = "580.159.04",
-                               .pci_bus_id = "00000000:17:00.0" };
+                               .pci_bus_id = "0000:1a:00.0" };
 
         instance.type_id = catalog_type_of_quota(state_page, 0, instance.frame_buffer_quota);
         instance.guest_driver = STATE_GUEST_DRIVER_RUNNING;

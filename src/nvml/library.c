@@ -125,11 +125,15 @@ static void shut_down(void)
 
 nvmlReturn_t our_nvmlShutdown(void)
 {
+        nvmlReturn_t r = NVML_SUCCESS;
+
         pthread_mutex_lock(&library.lock);
-        if (library.references > 0 && --library.references == 0)
+        if (library.references == 0)
+                r = NVML_ERROR_UNINITIALIZED;
+        else if (--library.references == 0)
                 shut_down();
         pthread_mutex_unlock(&library.lock);
-        return NVML_SUCCESS; /* also when there was nothing to shut down: as NVIDIA's does */
+        return r;
 }
 
 /*

@@ -35,7 +35,9 @@ nvmlReturn_t our_nvmlDeviceSetMigMode(nvmlDevice_t handle, unsigned int mode, nv
                 return NVML_ERROR_INVALID_ARGUMENT;
         r = view_is_substitute() ? our_nvmlDeviceGetMigMode(handle, &current, &pending)
                                  : NVML_REAL(nvmlDeviceGetMigMode)(handle, &current, &pending);
-        if (r != NVML_SUCCESS || current != mode || pending != mode)
+        if (r != NVML_SUCCESS)
+                return r;
+        if (current != mode || pending != mode)
                 return NVML_ERROR_IN_USE;
         *status = NVML_SUCCESS;
         return NVML_SUCCESS;

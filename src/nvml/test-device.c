@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What monitors ask of a device: fields, errors, fans, clocks, where it is; and what MIG forbids. */
 #include <string.h>
+#include <unistd.h>
 
 #include "abi/nvml-accounting.h"
 #include "abi/nvml-device.h"
@@ -109,6 +110,35 @@ static void test_a_device_that_measures_nothing_has_no_fields(void **state)
         assert_int_equal(nvmlDeviceGetHandleByIndex_v2(1, &device), NVML_SUCCESS);
         for (unsigned int id = 1; id < 303; id++)
                 assert_int_equal(get_field(device, id).nvmlReturn, NVML_ERROR_NOT_SUPPORTED);
+}
+
+static void test_modes_are_those_in_force(void **state)
+{
+        nvmlDeviceAddressingMode_v1_t addressing = { .version = 0x1000008, .value = 9 };
+        struct fixture *fixture = *state;
+        struct state_device record;
+        unsigned int now, pending;
+        nvmlDevice_t device;
+
+        assert_int_equal(nvmlDeviceGetHandleByIndex_v2(0, &device), NVML_SUCCESS);
+        assert_int_equal(nvmlDeviceGetAddressingMode(device, &addressing), NVML_SUCCESS);
+        assert_int_equal(addressing.value, NVML_DEVICE_ADDRESSING_MODE_NONE);
+        addressing.version = 1;
+        assert_int_equal(nvmlDeviceGetAddressingMode(device, &addressing),
+                         NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+        if (geteuid() == 0)
+                assert_int_equal(nvmlDeviceSetPersistenceMode(device, NVML_FEATURE_ENABLED),
+                                 NVML_SUCCESS);
+        assert_int_equal(nvmlDeviceSetPersistenceMode(device, NVML_FEATURE_DISABLED),
+                         geteuid() == 0 ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_NO_PERMISSION);
+        assert_int_equal(nvmlDeviceSetPersistenceMode(device, (nvmlEnableState_t)2),
+                         NVML_ERROR_INVALID_ARGUMENT);
+
+        assert_int_equal(nvmlDeviceGetMigMode(device, &now, &pending), NVML_SUCCESS);
+        assert_true(state_read_device(fixture->state_page, 0, &record));
+        record.mig = record.mig_pending = STATE_NONE;
+        state_write_device(fixture->state_page, 0, &record);
+        assert_int_equal(nvmlDeviceGetMigMode(device, &now, &pending), NVML_ERROR_NOT_SUPPORTED);
 }
 
 static void test_errors_are_those_of_the_device_memory(void **state)
@@ -505,6 +535,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 with_state_page(test_fields_are_what_the_functions_say),
                 with_state_page(test_a_device_that_measures_nothing_has_no_fields),
+                with_state_page(test_modes_are_those_in_force),
                 with_state_page(test_errors_are_those_of_the_device_memory),
                 with_state_page(test_what_belongs_together_agrees),
                 with_state_page(test_under_mig_a_device_does_not_tell_what_its_parts_do),

@@ -193,6 +193,7 @@ static void test_nobody_pulls_a_device_away_from_under_its_vgpus(void **state)
 
         (void)state;
         assert_int_equal(nvmlDeviceSetMigMode(device_at(0), 1, &activation), NVML_ERROR_IN_USE);
+        assert_int_equal(nvmlDeviceSetMigMode(device_at(0), 0, &activation), NVML_SUCCESS);
 }
 
 static void test_the_table_of_unnamed_functions_is_nvidias_with_our_vgpus(void **state)

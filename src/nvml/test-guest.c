@@ -67,6 +67,17 @@ static void test_a_guest_is_a_vgpu_and_hosts_none(void **state)
         assert_int_equal(nvmlVgpuInstanceGetFbUsage(FIXTURE_INFER, &bytes), NVML_ERROR_NOT_FOUND);
 }
 
+static void test_a_guest_clears_nothing_of_its_device(void **state)
+{
+        nvmlFieldValue_t value = { .fieldId = 138 };
+
+        (void)state;
+        assert_int_equal(nvmlDeviceClearFieldValues(the_device(), 1, &value), NVML_SUCCESS);
+        assert_int_equal(value.nvmlReturn, NVML_ERROR_NOT_SUPPORTED);
+        assert_int_equal(nvmlDeviceClearFieldValues(the_device(), 1, NULL),
+                         NVML_ERROR_INVALID_ARGUMENT);
+}
+
 static void test_a_guest_sees_its_own_processes(void **state)
 {
         nvmlProcessInfo_t processes[2];
@@ -196,6 +207,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 in_guest(test_a_guest_has_one_device_as_large_as_its_quota),
                 in_guest(test_a_guest_is_a_vgpu_and_hosts_none),
+                in_guest(test_a_guest_clears_nothing_of_its_device),
                 in_guest(test_a_guest_sees_its_own_processes),
                 in_guest(test_a_guests_device_has_the_accounts_of_its_vgpu),
                 in_guest(test_the_newer_stats_have_sums_of_samples),

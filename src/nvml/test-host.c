@@ -170,21 +170,22 @@ static void test_type_questions_have_the_order_of_checks_that_clients_met(void *
         nvmlVgpuTypeMaxInstance_v1_t most = { .version = 1 };
         nvmlVgpuTypeBar1Info_v1_t bar = { .version = 1 };
         const nvmlVgpuTypeId_t type = type_of(FIXTURE_TRAIN);
-        unsigned int size = 63, x, y;
+        unsigned int size = 15, x, y;
         unsigned long long device_id, subsystem;
         char text[128];
 
         (void)state;
         assert_int_equal(nvmlVgpuTypeGetName(0, NULL, &size), NVML_ERROR_INVALID_ARGUMENT);
         assert_int_equal(nvmlVgpuTypeGetName(1, NULL, NULL), NVML_ERROR_INVALID_ARGUMENT);
-        assert_int_equal(nvmlVgpuTypeGetName(1, NULL, &size), NVML_ERROR_INSUFFICIENT_SIZE);
-        assert_int_equal(size, 64);
+        assert_int_equal(nvmlVgpuTypeGetName(type, NULL, &size), NVML_ERROR_INSUFFICIENT_SIZE);
+        assert_int_equal(size, sizeof("NVIDIA H200-35C"));
+        assert_int_equal(nvmlVgpuTypeGetName(type, text, &size), NVML_SUCCESS);
         assert_int_equal(nvmlVgpuTypeGetName(1, text, &size), NVML_ERROR_INVALID_ARGUMENT);
         size = 16;
         assert_int_equal(nvmlVgpuTypeGetClass(type, text, &size), NVML_SUCCESS);
         assert_string_equal(text, "Compute");
-        assert_int_equal(nvmlVgpuTypeGetLicense(type, text, 127), NVML_ERROR_INSUFFICIENT_SIZE);
-        assert_int_equal(nvmlVgpuTypeGetLicense(type, text, 128), NVML_SUCCESS);
+        assert_int_equal(nvmlVgpuTypeGetLicense(type, text, 48), NVML_ERROR_INSUFFICIENT_SIZE);
+        assert_int_equal(nvmlVgpuTypeGetLicense(type, text, 49), NVML_SUCCESS);
         assert_int_equal(nvmlVgpuTypeGetDeviceID(type, &device_id, &subsystem), NVML_SUCCESS);
         assert_int_equal(device_id, 0x2335);
         assert_int_equal(nvmlVgpuTypeGetResolution(type, 0, &x, &y), NVML_SUCCESS);

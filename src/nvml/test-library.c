@@ -26,7 +26,7 @@ static void test_before_init_only_a_few_functions_answer(void **state)
         assert_int_equal(nvmlDeviceGetName(NULL, NULL, 0), NVML_ERROR_UNINITIALIZED);
         assert_int_equal(nvmlSystemGetDriverVersion(text, sizeof(text)), NVML_ERROR_UNINITIALIZED);
         assert_int_equal(nvmlVgpuInstanceGetFbUsage(0, NULL), NVML_ERROR_UNINITIALIZED);
-        assert_int_equal(nvmlShutdown(), NVML_SUCCESS);
+        assert_int_equal(nvmlShutdown(), NVML_ERROR_UNINITIALIZED);
         assert_string_equal(nvmlErrorString(NVML_ERROR_NOT_FOUND), "Not Found");
         assert_string_equal(nvmlErrorString((nvmlReturn_t)777), "Unknown Error");
         assert_int_equal(nvmlSystemGetNVMLVersion(text, sizeof(text)), NVML_SUCCESS);
@@ -59,6 +59,7 @@ static void test_init_is_counted(void **state)
         assert_int_equal(nvmlDeviceGetCount_v2(&count), NVML_SUCCESS);
         assert_int_equal(count, 2);
         assert_int_equal(nvmlShutdown(), NVML_SUCCESS);
+        assert_int_equal(nvmlShutdown(), NVML_ERROR_UNINITIALIZED);
         assert_int_equal(nvmlDeviceGetCount_v2(&count), NVML_ERROR_UNINITIALIZED);
         fixture_free(fixture);
 }
@@ -87,6 +88,10 @@ static void test_devices_are_found_by_index_uuid_and_address(void **state)
 
         (void)state;
         assert_int_equal(nvmlDeviceGetHandleByUUID(FIXTURE_GPU_0_UUID, &device), NVML_SUCCESS);
+        assert_ptr_equal(device, first);
+        device = NULL;
+        assert_int_equal(nvmlDeviceGetHandleByUUID(FIXTURE_GPU_0_UUID + strlen("GPU-"), &device),
+                         NVML_SUCCESS);
         assert_ptr_equal(device, first);
         assert_int_equal(nvmlDeviceGetHandleByPciBusId_v2("00000000:17:00.0", &device), 0);
         assert_ptr_equal(device, first);

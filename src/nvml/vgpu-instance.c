@@ -4,9 +4,11 @@
  * that only the machine's driver knows is "not loaded" until this driver runs.
  */
 #include <stddef.h>
+#include <string.h>
 
 #include "abi/nvml-sensors.h"
 #include "nvml/answer.h"
+#include "nvml/bus-id.h"
 #include "nvml/site.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
@@ -29,11 +31,8 @@ nvmlReturn_t our_nvmlVgpuInstanceGetVmID(nvmlVgpuInstance_t id, char *text, unsi
 {
         struct view_instance instance;
         struct state_vm vm;
-        nvmlReturn_t r;
+        nvmlReturn_t r = find_vm(&vm, &instance, id, text && kind);
 
-        if (size < NVML_VGPU_TEXT_BUFFER_SIZE)
-                return NVML_ERROR_INSUFFICIENT_SIZE; /* before everything else */
-        r = find_vm(&vm, &instance, id, text && kind);
         if (r == NVML_SUCCESS)
                 r = answer_text(text, size, vm.id);
         if (r == NVML_SUCCESS)
@@ -164,9 +163,8 @@ nvmlReturn_t our_nvmlVgpuInstanceGetEccMode(nvmlVgpuInstance_t id, nvmlEnableSta
 /* Without a driver in the machine it has no place yet; with one that has not started, nobody knows. */
 nvmlReturn_t our_nvmlVgpuInstanceGetGpuPciId(nvmlVgpuInstance_t id, char *text, unsigned int *size)
 {
-        static const char nowhere[] = "00000000:00:00.0";
+        char place[BUS_ID_MAX] = "00000000:00:00.0";
         struct view_instance instance;
-        const char *place = nowhere;
         struct state_vm vm;
         nvmlReturn_t r = find_vm(&vm, &instance, id, text && size);
 
@@ -175,10 +173,10 @@ nvmlReturn_t our_nvmlVgpuInstanceGetGpuPciId(nvmlVgpuInstance_t id, char *text, 
         if (instance.value.guest_driver == STATE_GUEST_DRIVER_STOPPED)
                 return NVML_ERROR_DRIVER_NOT_LOADED;
         if (instance.value.guest_driver == STATE_GUEST_DRIVER_RUNNING && *vm.pci_bus_id)
-                place = vm.pci_bus_id;
+                bus_id_rewrite(place, vm.pci_bus_id);
         r = answer_text(text, *size, place);
         if (r == NVML_ERROR_INSUFFICIENT_SIZE)
-                *size = sizeof(nowhere);
+                *size = (unsigned int)strlen(place) + 1;
         return r;
 }
 

@@ -4,6 +4,7 @@
  * knows the type of its own vGPU. The checks have the order of NVIDIA's library, where this was seen.
  */
 #include <stddef.h>
+#include <string.h>
 
 #include "nvml/answer.h"
 #include "nvml/slots.h"
@@ -46,56 +47,37 @@ static nvmlReturn_t find_texts(struct state_type_text *ret_texts, nvmlVgpuTypeId
                                                                              : NVML_ERROR_UNKNOWN;
 }
 
-/* Type 0, then the size, of which @least must be there, then the buffer. */
-static nvmlReturn_t check_room(nvmlVgpuTypeId_t id, const char *text, unsigned int *size,
-                               size_t least)
-{
-        if (id == 0 || !size)
-                return NVML_ERROR_INVALID_ARGUMENT;
-        if (*size < least) {
-                *size = NVML_VGPU_NAME_BUFFER_SIZE;
-                return NVML_ERROR_INSUFFICIENT_SIZE;
-        }
-        return text ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
-}
-
-/* nvidia-smi gives 16 bytes for the class, so we insist on no more than a short one needs. */
-nvmlReturn_t our_nvmlVgpuTypeGetClass(nvmlVgpuTypeId_t id, char *text, unsigned int *size)
+/* NVIDIA's library looks at the size before the buffer. */
+static nvmlReturn_t answer_texts(nvmlVgpuTypeId_t id, char *text, unsigned int *size, size_t offset)
 {
         struct state_type_text texts;
-        nvmlReturn_t r = check_room(id, text, size, sizeof("Compute"));
+        const char *answer = (const char *)&texts + offset;
+        nvmlReturn_t r = size ? find_texts(&texts, id) : NVML_ERROR_INVALID_ARGUMENT;
 
-        if (r == NVML_SUCCESS)
-                r = find_texts(&texts, id);
         if (r != NVML_SUCCESS)
                 return r;
-        r = answer_text(text, *size, texts.class);
-        if (r == NVML_ERROR_INSUFFICIENT_SIZE)
-                *size = NVML_VGPU_NAME_BUFFER_SIZE;
-        return r;
+        if (*size <= strlen(answer)) {
+                *size = (unsigned int)strlen(answer) + 1;
+                return NVML_ERROR_INSUFFICIENT_SIZE;
+        }
+        return text ? answer_text(text, *size, answer) : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t our_nvmlVgpuTypeGetClass(nvmlVgpuTypeId_t id, char *text, unsigned int *size)
+{
+        return answer_texts(id, text, size, offsetof(struct state_type_text, class));
 }
 
 nvmlReturn_t our_nvmlVgpuTypeGetName(nvmlVgpuTypeId_t id, char *text, unsigned int *size)
 {
-        struct state_type_text texts;
-        nvmlReturn_t r = check_room(id, text, size, NVML_VGPU_NAME_BUFFER_SIZE);
-
-        if (r == NVML_SUCCESS)
-                r = find_texts(&texts, id);
-        return r == NVML_SUCCESS ? answer_text(text, NVML_VGPU_NAME_BUFFER_SIZE, texts.name) : r;
+        return answer_texts(id, text, size, offsetof(struct state_type_text, name));
 }
 
 nvmlReturn_t our_nvmlVgpuTypeGetLicense(nvmlVgpuTypeId_t id, char *text, unsigned int size)
 {
-        struct state_type_text texts;
-        nvmlReturn_t r;
-
-        if (!text || id == 0)
+        if (!text)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        if (size < NVML_GRID_LICENSE_BUFFER_SIZE)
-                return NVML_ERROR_INSUFFICIENT_SIZE;
-        r = find_texts(&texts, id);
-        return r == NVML_SUCCESS ? answer_text(text, size, texts.licence) : r;
+        return answer_texts(id, text, &size, offsetof(struct state_type_text, licence));
 }
 
 static nvmlReturn_t answer_number(nvmlVgpuTypeId_t id, unsigned int *number, size_t offset)

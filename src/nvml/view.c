@@ -323,7 +323,8 @@ static void shrink(struct state_device *device, const struct state_instance *ins
 {
         device->n_instances = 0;
         device->virtualization = STATE_VIRTUALIZATION_VGPU;
-        device->mig = device->mig_pending = 0;
+        if (device->mig != STATE_NONE)
+                device->mig = device->mig_pending = 0;
         device->memory_total = instance->frame_buffer_quota;
         device->memory_used = instance->frame_buffer_used;
         device->memory_reserved = 0;

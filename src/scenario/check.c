@@ -33,6 +33,8 @@ static void describe(struct scenario_device *device, uint32_t index)
         if (!device->memory)
                 device->memory = board->memory * MIB;
         device->memory &= ~(2 * MIB - 1); /* as the simulator does */
+        if (board->mig_gigabytes == 0 && device->mig != 1)
+                device->mig = STATE_NONE;
         device->limits = catalog_scheduler_limits;
         device->record = (struct state_device){
                 .index = index,

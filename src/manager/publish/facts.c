@@ -73,11 +73,16 @@ static void simulate_pci_ids(const struct device *device, struct state_device *r
 /* ECC is NONE: NVIDIA's library knows, simulated memory has none. */
 void facts_of_device(struct state_device *ret_record, const struct device *device)
 {
+        const struct catalog_board *board = catalog_find_product(device->name);
+        const state_switch mig = board && board->mig_gigabytes ? 0 : STATE_NONE;
+
         *ret_record = (struct state_device){
                 .index = device->index,
                 .driver_version = device->driver_version,
                 .virtualization = STATE_VIRTUALIZATION_HOST_VGPU,
                 .is_heterogeneous = 1, /* memory is mapped page by page: any mix fits */
+                .mig = mig,
+                .mig_pending = mig,
                 .ecc = STATE_NONE,
                 .ecc_pending = STATE_NONE,
                 .accounting = 1,
