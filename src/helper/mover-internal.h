@@ -42,6 +42,7 @@ struct mover {
         struct open_job *jobs;
         struct queued_packet *queue, **queue_end;
         mover_lost_fn lost;
+        mover_returned_fn returned;
         void *userdata;
 };
 

@@ -72,7 +72,8 @@ int mover_checkpoint(struct mover *mover, pid_t pid, int pidfd, enum mover_check
                                             .action = action,
                                             .timeout_ms = options->timeout_ms,
                                             .n_pairs = (uint32_t)options->n_pairs,
-                                            .bytes = options->bytes };
+                                            .bytes = options->bytes,
+                                            .call_ms = options->call_ms };
         size_t n = options->n_pairs;
 
         if (n > MOVER_PAIRS_MAX || (n > 0 && action != MOVER_CHECKPOINT_RESUME))

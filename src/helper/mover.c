@@ -138,6 +138,15 @@ static int on_hashes(struct mover *mover, const struct mover_hashes *hashes)
         return 0;
 }
 
+static int on_returned(struct mover *mover, const struct mover_returned *returned)
+{
+        if (returned->pid <= 0)
+                return -EPROTO;
+        if (mover->returned)
+                mover->returned(mover, returned->pid, mover->userdata);
+        return 0;
+}
+
 static int dispatch(struct mover *mover, void *packet, size_t size)
 {
         const struct mover_header *head = packet;
@@ -155,6 +164,8 @@ static int dispatch(struct mover *mover, void *packet, size_t size)
                 return on_passed(mover, packet);
         if (head->message == MOVER_HASHES && size == sizeof(struct mover_hashes))
                 return on_hashes(mover, packet);
+        if (head->message == MOVER_RETURNED && size == sizeof(struct mover_returned))
+                return on_returned(mover, packet);
         return -EPROTO;
 }
 
@@ -281,6 +292,7 @@ int mover_new(struct mover **ret_mover, sd_event *event, const struct mover_opti
         mover->queue_end = &mover->queue;
         mover->event = sd_event_ref(event);
         mover->lost = options->lost;
+        mover->returned = options->returned;
         mover->userdata = options->userdata;
         r = start(mover, options);
         if (r < 0)
@@ -299,6 +311,7 @@ struct mover *mover_free(struct mover *mover)
         forget_all(mover);
         child_forget(TAKE(mover->child));
         mover->lost = NULL;
+        mover->returned = NULL;
         mover_unref(mover);
         return NULL;
 }

@@ -34,12 +34,16 @@ struct mover;
  */
 typedef void (*mover_lost_fn)(struct mover *mover, void *userdata);
 
+/* A call of the driver on @pid has returned of which a checkpoint had said that it has not (-EINPROGRESS). */
+typedef void (*mover_returned_fn)(struct mover *mover, pid_t pid, void *userdata);
+
 struct mover_options {
         const char *program;     /* PATHS_MOVER in the private directory */
         const char *device_uuid; /* "GPU-..." */
         const char *driver_path; /* its OPENVGPU_DRIVER; NULL: "libcuda.so.1" of the system */
         mover_lost_fn lost;
-        void *userdata; /* of @lost */
+        mover_returned_fn returned; /* or NULL */
+        void *userdata;             /* of both */
 };
 
 /*
@@ -90,6 +94,7 @@ struct mover_checkpoint_options {
         const struct mover_pair *pairs;
         size_t n_pairs;
         uint64_t bytes; /* RESUME: what it takes of the device; SUSPEND: to hold for the way back */
+        uint32_t call_ms; /* so long each call of the driver is waited for; 0: until it returns */
 };
 
 int mover_checkpoint(struct mover *mover, pid_t pid, int pidfd, enum mover_checkpoint_action action,

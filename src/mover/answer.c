@@ -41,6 +41,14 @@ void answer_progress(const struct mover_header *request, uint64_t bytes_done, ui
         (void)packet_send(MOVER_SOCKET, &progress, sizeof(progress), NULL, 0);
 }
 
+void answer_returned(int pid)
+{
+        const struct mover_header none = { 0 };
+        struct mover_returned returned = { .header = header(&none, MOVER_RETURNED), .pid = pid };
+
+        (void)packet_send(MOVER_SOCKET, &returned, sizeof(returned), NULL, 0);
+}
+
 void answer_passed(const struct mover_header *request, size_t n)
 {
         struct mover_passed passed = { .header = header(request, MOVER_PASSED),

@@ -22,6 +22,9 @@ void answer_hashes(const struct mover_header *request, const struct hash_value *
 /* answer_passed() - the first @n memories of the job are in the slabs, and let go. */
 void answer_passed(const struct mover_header *request, size_t n);
 
+/* answer_returned() - a call of the driver on @pid has returned that was not waited for any more. */
+void answer_returned(int pid);
+
 void answer_progress(const struct mover_header *request, uint64_t bytes_done, uint64_t bytes_total);
 
 #endif

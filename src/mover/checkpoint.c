@@ -2,39 +2,24 @@
 #include "mover/checkpoint.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
 #include "mover/driver.h"
+#include "mover/process-call.h"
 
 /* The process that is meant, and what is to be done with it. */
 struct target {
         const struct mover_checkpoint *request;
-        int pid;
-        int pidfd;
+        struct process_target process;
 };
-
-static bool has_ended(const struct target *target)
-{
-        struct pollfd end = { .fd = target->pidfd, .events = POLLIN };
-
-        return poll(&end, 1, 0) != 0;
-}
-
-/*
- * PROCESS_CALL() - a call of the driver on the process; -ESRCH, and no call, when it has ended: its
- * number may be another's by now.
- */
-#define PROCESS_CALL(done, target, name, ...) \
-        (has_ended(target) ? -ESRCH : DRIVER_CALL(done, name, (target)->pid, __VA_ARGS__))
 
 static int get_state(const struct target *target, CUprocessState *ret_state,
                      struct mover_done *done)
 {
-        return PROCESS_CALL(done, target, cuCheckpointProcessGetState, ret_state);
+        return process_get_state(&target->process, ret_state, done);
 }
 
 /*
@@ -55,56 +40,37 @@ static int settle(int r, const struct target *target, CUprocessState goal, struc
 
 static int lock(const struct target *target, struct mover_done *done)
 {
-        CUcheckpointLockArgs args = { .timeoutMs = target->request->timeout_ms };
+        uint32_t ms = target->request->timeout_ms;
         uint64_t start = clock_now(CLOCK_MONOTONIC);
-        int r;
+        int r = process_lock(&target->process, ms ? ms : 1, done); /* 0 would wait for ever */
 
-        if (args.timeoutMs == 0)
-                args.timeoutMs = 1; /* 0 would wait for ever */
-
-        r = PROCESS_CALL(done, target, cuCheckpointProcessLock, &args);
         done->lock_ns = clock_now(CLOCK_MONOTONIC) - start;
         return r < 0 && done->driver_code == CUDA_ERROR_NOT_READY ? -ETIMEDOUT : r;
 }
 
 static int unlock(const struct target *target, struct mover_done *done)
 {
-        CUcheckpointUnlockArgs args = { 0 };
         uint64_t start = clock_now(CLOCK_MONOTONIC);
-        int r;
+        int r = process_unlock(&target->process, done);
 
-        r = PROCESS_CALL(done, target, cuCheckpointProcessUnlock, &args);
         done->lock_ns = clock_now(CLOCK_MONOTONIC) - start;
         return settle(r, target, CU_PROCESS_STATE_RUNNING, done);
 }
 
 static int checkpoint(const struct target *target, struct mover_done *done)
 {
-        CUcheckpointCheckpointArgs args = { 0 };
         uint64_t start = clock_now(CLOCK_MONOTONIC);
-        int r;
+        int r = process_checkpoint(&target->process, done);
 
-        r = PROCESS_CALL(done, target, cuCheckpointProcessCheckpoint, &args);
         done->checkpoint_ns = clock_now(CLOCK_MONOTONIC) - start;
         return settle(r, target, CU_PROCESS_STATE_CHECKPOINTED, done);
 }
 
-/* The wire's pairs are the driver's: two UUIDs of 16 bytes. NULL with a count would kill us. */
-_Static_assert(sizeof(struct mover_pair) == sizeof(CUcheckpointGpuPair), "pairs are copied");
-
 static int restore_once(const struct target *target, struct mover_done *done)
 {
         const struct mover_checkpoint *request = target->request;
-        CUcheckpointGpuPair pairs[MOVER_PAIRS_MAX];
-        CUcheckpointRestoreArgs args = { 0 };
-        int r;
+        int r = process_restore(&target->process, request->pair, request->n_pairs, done);
 
-        if (request->n_pairs > 0) {
-                memcpy(pairs, request->pair, request->n_pairs * sizeof(pairs[0]));
-                args.gpuPairs = pairs;
-                args.gpuPairsCount = request->n_pairs;
-        }
-        r = PROCESS_CALL(done, target, cuCheckpointProcessRestore, &args);
         return settle(r, target, CU_PROCESS_STATE_LOCKED, done);
 }
 
@@ -123,13 +89,12 @@ static int restore(const struct target *target, struct mover_done *done)
         struct mover_done again = { 0 };
         int r = restore_once(target, done);
 
-        if (r < 0 && r != -ESRCH && !was_refused(done)) {
-                if (restore_once(target, &again) == 0) {
+        if (r < 0 && r != -ESRCH && r != -EINPROGRESS && !was_refused(done)) {
+                r = restore_once(target, &again);
+                if (r == 0)
                         driver_forget(done);
-                        r = 0;
-                } else {
+                else if (r != -EINPROGRESS)
                         r = -EUCLEAN;
-                }
         }
         done->checkpoint_ns = clock_now(CLOCK_MONOTONIC) - start;
         return r;
@@ -302,7 +267,7 @@ static int act(struct device *device, struct holds *holds, const struct target *
 int checkpoint_run(struct device *device, struct holds *holds,
                    const struct mover_checkpoint *request, int pidfd, struct mover_done *done)
 {
-        const struct target target = { request, request->pid, pidfd };
+        const struct target target = { request, { request->pid, pidfd, request->call_ms } };
         struct mover_done ignored = { 0 };
         CUprocessState state;
         int r;
@@ -325,7 +290,7 @@ int checkpoint_run(struct device *device, struct holds *holds,
                 done->process_state = (int32_t)state;
         if (r == -EUCLEAN)
                 done->process_state = CU_PROCESS_STATE_FAILED;
-        if (r < 0 && r != -EINVAL && has_ended(&target))
+        if (r < 0 && r != -EINVAL && process_has_ended(&target.process))
                 r = -ESRCH;
         return r;
 }

@@ -24,7 +24,7 @@
  * @pidfd: of the process that is meant; when it has ended, another one with its number is not
  *         touched
  *
- * Errors: -ETIMEDOUT (the lock; the process runs), -ESRCH (the process has ended), -EINVAL, -ENOSYS
+ * Errors: -EINPROGRESS (a call of the driver has not returned: process-call.h), -ETIMEDOUT (the lock; the process runs), -ESRCH (the process has ended), -EINVAL, -ENOSYS
  * (the driver is older than 570), -EUCLEAN (the driver says that the process failed), -ENOSPC (the
  * device has no room for the restore, which was not begun), -EIO, -ENOMEM.
  */

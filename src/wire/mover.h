@@ -32,8 +32,8 @@
  *                                                      requests before this one have taken
  *   LEND        wanted                    -> DONE      give the margin back, for a checkpoint that the
  *                                                      mover of another device asks for; 0: that is over
- *   CHECKPOINT  pid, action, bytes        -> DONE      ESRCH: the process has ended
- *               (+1 pidfd)
+ *   CHECKPOINT  pid, action, bytes        -> DONE      ESRCH: the process has ended; EINPROGRESS: the driver
+ *               (+1 pidfd)                             does not answer for it, see below
  *   CONTEXT     wanted                    -> DONE      create or drop the device context
  *
  * Staging hides the copy of a resume behind the driver's restore. The guest can create its memory
@@ -67,6 +67,10 @@
  * therefore comes with a pidfd, which says right before each call of the driver whether the process
  * is still there.
  *
+ * A call of the driver on a process may never return. Who asks waits @call_ms for each; one that has not returned
+ * by then is left behind, and the DONE names it with EINPROGRESS. Nothing is asked of that process before it has
+ * returned, which RETURNED tells; what state the process is in then is to be asked.
+ *
  * A job that fails says so once, in the DONE of JOB_RUN; what it staged is gone, what it was given
  * to read is untouched. JOB_END is needed in any case, and ends a job in any state.
  */
@@ -76,7 +80,7 @@
 #include "hash/hash.h"
 
 #define MOVER_WIRE_MAGIC   0x45564f4du /* "MOVE" */
-#define MOVER_WIRE_VERSION 7u
+#define MOVER_WIRE_VERSION 8u
 #define MOVER_SOCKET       3
 
 enum mover_message {
@@ -104,6 +108,7 @@ enum mover_message {
         MOVER_DONE,
         MOVER_HASHES,
         MOVER_PASSED,
+        MOVER_RETURNED,
 };
 
 struct mover_header {
@@ -226,6 +231,8 @@ struct mover_checkpoint {
         struct mover_pair pair[MOVER_PAIRS_MAX];
         uint64_t
                 bytes; /* RESUME: what the restore takes; SUSPEND: to hold afterwards, if possible */
+        uint32_t call_ms; /* so long each call of the driver is waited for; 0: until it returns */
+        uint32_t reserved;
 };
 
 struct mover_context {
@@ -243,6 +250,12 @@ struct mover_progress {
 struct mover_passed {
         struct mover_header header;
         uint32_t n_memories; /* from the first on: they are in the slabs, and let go */
+        uint32_t reserved;
+};
+
+struct mover_returned {
+        struct mover_header header;
+        int32_t pid;
         uint32_t reserved;
 };
 

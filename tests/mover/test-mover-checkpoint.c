@@ -168,8 +168,8 @@ static void test_a_process_is_resumed_on_another_device(void **state)
 {
         struct fixture *fixture = *state;
         struct mover_pair pairs[MOVER_PAIRS_MAX];
-        const struct mover_checkpoint_options all = { 1, pairs, make_pairs(fixture, pairs), 0 };
-        const struct mover_checkpoint_options one = { 1, pairs, 1, 0 };
+        const struct mover_checkpoint_options all = { 1, pairs, make_pairs(fixture, pairs), 0, 0 };
+        const struct mover_checkpoint_options one = { 1, pairs, 1, 0, 0 };
         struct target process;
         CUuuid other = parse_uuid(fixture->devices[1].uuid);
 

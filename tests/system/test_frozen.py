@@ -3,6 +3,7 @@
 """A process is frozen by its container's engine, or stopped: it is named, nobody else waits, and nothing is lost."""
 import concurrent.futures
 import contextlib
+import signal
 import time
 
 import case
@@ -123,6 +124,47 @@ class Frozen(case.Case):
                 self.check_halted_at(kind, RESUME, "resume.fetched", "suspended")
                 self.call(RESUME)
                 self.train.step()
+
+    def check_silent(self, method, point, call, state):
+        """It is frozen while the driver is asked: the call does not return, and holds up nobody else."""
+        self.host.arm(point, "pause")
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            under_way = pool.submit(self.call, method, timeout=TIMEOUT)
+            self.host.wait_paused(point)
+            with self.halted(freezer.find_kinds()[0]):
+                self.host.remove_pause(point)
+                with self.assertRaises(Refused) as refusal:
+                    under_way.result()
+                silent = f"the driver does not answer for process {self.train.pid} (guest-train): {call} has not returned"
+                self.assertIn(silent, str(refusal.exception))
+                self.assertEqual(self.host.get("train")["state"], "failed")
+                self.check_others_go_on()
+                with self.assertRaisesRegex(Refused, "does not answer for process"):
+                    self.call(RESUME)
+        self.host.wait_state("train", state)
+
+    def test_a_restore_that_does_not_return_ends_at_the_time_out_and_is_undone_later(self):
+        self.call(SUSPEND)
+        self.check_silent(RESUME, "mover.restoring", "cuCheckpointProcessRestore", "suspended")
+        self.call(RESUME)
+        self.train.step()
+
+    def test_a_checkpoint_that_does_not_return_ends_at_the_time_out_and_is_undone_later(self):
+        self.check_silent(SUSPEND, "mover.checkpointing", "cuCheckpointProcessCheckpoint", "running")
+        self.train.step()
+        self.check_works()
+
+    def test_a_process_that_is_ended_while_the_driver_does_not_answer_leaves_nothing(self):
+        self.host.arm("mover.checkpointing", "pause")
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            under_way = pool.submit(self.call, SUSPEND, timeout=TIMEOUT)
+            self.host.wait_paused("mover.checkpointing")
+            self.train.signal(signal.SIGSTOP)
+            self.host.remove_pause("mover.checkpointing")
+            self.assertRaises(Refused, under_way.result)
+        self.train.kill()
+        self.host.wait_state("train", "idle")
+        self.check_others_go_on()
 
     def test_one_that_runs_again_in_time_is_suspended(self):
         for kind in freezer.find_kinds():

@@ -16,6 +16,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
 #include "manager/model/promise.h"
+#include "manager/model/silence.h"
 
 /*
  * A mover that dies is not started again ahead of need for so long: it may be a habit. Nor is it asked for a context
@@ -101,6 +102,12 @@ static void end_asking(struct device *device)
         ceiling_look(device);
 }
 
+static void on_call_returned(struct mover *mover, pid_t pid, void *userdata)
+{
+        (void)mover;
+        silence_returned(userdata, pid);
+}
+
 static void on_mover_lost(struct mover *mover, void *userdata)
 {
         struct device *device = userdata;
@@ -118,6 +125,7 @@ static void on_mover_lost(struct mover *mover, void *userdata)
         (void)sd_event_now(device->manager->event, CLOCK_MONOTONIC, &device->rest_until_us);
         device->rest_until_us += REST_US;
         observer_tell_device(&device->manager->observers, device, DEVICE_MOVER_LOST);
+        silence_lost(device);
 }
 
 static int start_mover(struct device *device)
@@ -128,6 +136,7 @@ static int start_mover(struct device *device)
                 .device_uuid = device->uuid,
                 .driver_path = manager->driver_path,
                 .lost = on_mover_lost,
+                .returned = on_call_returned,
                 .userdata = device,
         };
         int r = mover_new(&device->mover, manager->event, &options);
@@ -219,7 +228,7 @@ static bool is_wanted(const struct device *device, uint64_t *ret_bytes)
 {
         const struct instance *instance;
         const struct guest *guest;
-        bool wanted = false;
+        bool wanted = silence_needs(device);
 
         *ret_bytes = 0;
         list_for_each(instance, &device->manager->instances, link) {

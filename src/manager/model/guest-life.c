@@ -22,6 +22,7 @@
 #include "manager/model/reading.h"
 #include "manager/model/recovery.h"
 #include "manager/model/session.h"
+#include "manager/model/silence.h"
 #include "manager/model/spilled.h"
 #include "manager/model/spilling.h"
 
@@ -29,6 +30,7 @@ void guest_leave(struct guest *guest)
 {
         sd_event_source_set_enabled(guest->pid_source, SD_EVENT_OFF);
         guest->is_dead = true;
+        silence_end(guest);
         observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_LEFT);
 }
 
@@ -120,6 +122,7 @@ struct guest *guest_unload(struct guest *guest)
                 free(guest->job[i].hashes);
         }
         room_forget(&guest->handed);
+        silence_end(guest);
         sd_event_source_disable_unref(guest->arrival.timer);
         sd_event_source_disable_unref(guest->pid_source);
         clean_copy_forget(guest);

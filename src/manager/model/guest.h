@@ -24,6 +24,7 @@
 #include "manager/model/residency-record.h"
 #include "manager/model/rest-record.h"
 #include "manager/model/room.h"
+#include "manager/model/silence-record.h"
 #include "wire/gate.h"
 #include "wire/mover.h"
 
@@ -222,6 +223,7 @@ struct guest {
                 enum guest_context context;
                 struct place place, target;
         } stored;               /* of this, what the store has */
+        struct silence silence; /* of the driver */
         uint64_t context_bytes; /* that it takes of a device, as last seen; 0: not known */
 
         struct guest_room room[GATE_DEVICES_MAX]; /* by part */

@@ -36,6 +36,7 @@ enum guest_event {
         GUEST_JOINED,   /* it has a slot of the page */
         GUEST_LOADED,   /* a former manager had it */
         GUEST_RETURNED, /* its gate has connected again */
+        GUEST_ANSWERS,  /* the driver does, for it, again: silence.h */
         GUEST_WANTS,    /* it waits for its vGPU: to join, or a thread of it at its closed gate */
         GUEST_REFUSED,  /* memory of another process: guest->refusal */
         GUEST_LEFT,     /* it counts as dead from now on */

@@ -6,6 +6,7 @@
 
 #include "abi/cuda.h"
 #include "base/clock.h"
+#include "base/size.h"
 #include "daemon/log.h"
 #include "daemon/process.h"
 #include "manager/guests/gate-link.h"
@@ -17,6 +18,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/recovery.h"
+#include "manager/model/silence.h"
 #include "manager/operation/admission.h"
 #include "manager/operation/broadcast.h"
 #include "manager/operation/handover.h"
@@ -144,6 +146,8 @@ static void fail(struct guest *guest, const struct device *device, const struct 
                 (void)0; /* it died; what is left of it is buried at the end */
         else if (guest->context == GUEST_CONTEXT_LOST)
                 operation_lose_guest(operation, guest);
+        else if (done->error == -EINPROGRESS)
+                operation_fail_silent(operation, guest);
         else if (done->driver_code == CUDA_ERROR_DEINITIALIZED)
                 operation_let_go_guest(operation, guest, "it is ending: its driver has ended");
         else if (done->error == -ENOSPC && !place_is_nowhere(&guest->context_wanted))
@@ -322,6 +326,8 @@ static void on_suspended(struct mover *mover, const struct mover_done *done, voi
                 return;
         }
         guest->is_spoiled |= operation_is_spoiled(done->call, done->driver_code);
+        if (done->error == -EINPROGRESS)
+                silence_begin(guest, guest->instance->operation->source.device[0], done->call);
         if (done->is_untouched)
                 step_back(guest);
         else if (done->process_state == 0)
@@ -398,6 +404,15 @@ static bool waits_for_room(struct guest *guest, const struct device *device)
                                           guest) >= 0;
 }
 
+/* Its restore takes what it was promised whenever it comes to that. */
+static void fall_silent(struct guest *guest, const struct mover_done *done)
+{
+        silence_begin(guest, guest->context_target.device[0], done->call);
+        for (size_t i = 0; i < guest->instance->n_parts; i++)
+                silence_keep_room(guest, i,
+                                  admission_promise_to(guest, i, guest->context_target.device[i]));
+}
+
 /* What came of it; @device: whose mover says so. */
 static void end_resume(struct guest *guest, const struct device *device,
                        const struct mover_done *done)
@@ -426,6 +441,8 @@ static void on_resumed(struct mover *mover, const struct mover_done *done, void 
         struct guest *guest = userdata;
 
         (void)mover;
+        if (done->error == -EINPROGRESS)
+                fall_silent(guest, done);
         if (done->error != 0 && !has_no_context(guest, done)) {
                 end_resume(guest, guest->context_target.device[0], done);
                 return;
@@ -489,11 +506,31 @@ static void fail_unasked(struct guest *guest, const struct device *device, int e
         fail(guest, device, &failed);
 }
 
+/*
+ * So long each call of the driver is waited for. An operation that is given next to no time does not give up a call that
+ * takes as long as such calls do; and what only the driver can move takes its time: it was never seen to be slower.
+ */
+#define CALL_LEAST_MS     5000u
+#define CALL_UNDO_MS      10000u
+#define CALL_BYTES_PER_MS (GIB / 1000)
+
+static uint32_t get_call_ms(const struct guest *guest)
+{
+        const struct operation *operation = guest->instance->operation;
+        uint32_t least = operation->is_undoing ? CALL_UNDO_MS : CALL_LEAST_MS;
+        struct page_use use;
+
+        guest_get_use(guest, &use);
+        return (operation->timeout_ms > least ? operation->timeout_ms : least) +
+               (uint32_t)(use.fixed / CALL_BYTES_PER_MS);
+}
+
 /* By a mover of the devices that it leaves: that of another may still be starting. */
 static void call_suspend(struct guest *guest)
 {
         struct operation *operation = guest->instance->operation;
-        struct mover_checkpoint_options options = { .timeout_ms = operation->timeout_ms };
+        struct mover_checkpoint_options options = { .timeout_ms = operation->timeout_ms,
+                                                    .call_ms = get_call_ms(guest) };
         struct device *source = operation->source.device[0];
         struct mover *mover;
         int r = device_get_mover(source, &mover);
@@ -569,6 +606,7 @@ static void call_resume(struct guest *guest)
                 .timeout_ms = guest->instance->operation->timeout_ms,
                 .pairs = pairs,
                 .n_pairs = make_pairs(&guest->context_place, &guest->context_target, pairs),
+                .call_ms = get_call_ms(guest),
         };
         struct mover *mover;
         int r = device_get_mover(target, &mover);
@@ -601,7 +639,8 @@ static void on_state(struct mover *mover, const struct mover_done *done, void *u
 static void look_at_state(struct guest_job *job, struct mover *mover)
 {
         struct guest *guest = job->guest;
-        const struct mover_checkpoint_options options = { .timeout_ms = 1 };
+        const struct mover_checkpoint_options options = { .timeout_ms = 1,
+                                                          .call_ms = get_call_ms(guest) };
         int r = mover_checkpoint(mover, guest->pid, guest->pidfd, MOVER_CHECKPOINT_STATE, &options,
                                  on_state, job);
 
@@ -723,6 +762,16 @@ static void fail_halted(struct guest *guest)
         end(guest);
 }
 
+/* It is undone once the call has returned. */
+static void fail_silent(struct guest *guest)
+{
+        struct operation *operation = guest->instance->operation;
+
+        operation_fail_silent(operation, guest);
+        operation_leave_guest(operation, guest);
+        end(guest);
+}
+
 static void step(struct guest *guest)
 {
         struct plan next = plan(guest->context, &guest->context_place, &guest->context_target,
@@ -730,6 +779,8 @@ static void step(struct guest *guest)
 
         if (guest->is_dead || next.action == ACTION_NOTHING)
                 end(guest);
+        else if (silence_lasts(guest))
+                fail_silent(guest);
         else if (next.action != ACTION_GIVE_UP && process_is_stopped(guest->pid)) {
                 if (!waits_until_it_runs(guest))
                         fail_halted(guest);

@@ -21,6 +21,7 @@
 #include "manager/model/observer.h"
 #include "manager/model/place-text.h"
 #include "manager/model/recovery.h"
+#include "manager/model/silence.h"
 #include "manager/operation/admission.h"
 #include "manager/operation/broadcast.h"
 #include "manager/operation/copies.h"
@@ -139,6 +140,7 @@ static void finish(struct operation *operation, bool has_succeeded)
         if (was_catching_up && !has_succeeded)
                 operation_pause_catching_up(instance);
         (void)operation_start_catching_up(instance);
+        operation_retry_answered(instance);
         operation_wake_all(manager);
         admission_look_again(manager);
         if (instance->state != STATE_FAILED)
@@ -526,14 +528,24 @@ static int check_gates(const struct instance *instance, struct failure *failure)
         return 0;
 }
 
+static int refuse_failed(const struct instance *instance, struct failure *failure)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (silence_lasts(guest))
+                        return silence_refuse(guest, failure);
+        return failure_set(failure, -EUCLEAN, "WrongState",
+                           "end its processes; the log of vgpud says what happened",
+                           "vGPU %s has failed", instance->name);
+}
+
 static int check_usable(const struct instance *instance, struct failure *failure)
 {
         int r = instance_check_idle(instance, failure);
 
         if (r == 0 && instance->state == STATE_FAILED)
-                r = failure_set(failure, -EUCLEAN, "WrongState",
-                                "end its processes; the log of vgpud says what happened",
-                                "vGPU %s has failed", instance->name);
+                r = refuse_failed(instance, failure);
         return r < 0 ? r : check_gates(instance, failure);
 }
 

@@ -35,6 +35,9 @@ void operation_wake_all(struct manager *manager);
  */
 void operation_open_returned(struct instance *instance);
 
+/* operation_retry_answered() - of one that has failed, if the driver answers for its processes again. */
+void operation_retry_answered(struct instance *instance);
+
 /* operation_persist() - in the store: @step is the last complete one. */
 int operation_persist(const struct operation *operation, const char *step);
 

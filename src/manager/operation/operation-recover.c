@@ -11,6 +11,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/place-text.h"
+#include "manager/model/silence.h"
 #include "manager/operation/admission.h"
 #include "manager/operation/group-wait.h"
 #include "manager/operation/handover.h"
@@ -142,6 +143,22 @@ static void try_again(struct instance *instance)
                 (void)operation_recover(instance, &stored);
 }
 
+void operation_retry_answered(struct instance *instance)
+{
+        bool is_any = false;
+        struct guest *guest;
+
+        if (instance->operation)
+                return; /* its end comes here */
+        list_for_each(guest, &instance->guests, link)
+                if (guest->silence.state == SILENCE_OVER) {
+                        is_any = true;
+                        silence_end(guest);
+                }
+        if (is_any)
+                try_again(instance);
+}
+
 /* Does it fit the state of its vGPU? */
 static void deal_with_returned(struct guest *guest)
 {
@@ -188,6 +205,8 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
         (void)userdata;
         if (event == GUEST_RETURNED)
                 deal_with_returned(guest);
+        else if (event == GUEST_ANSWERS)
+                operation_retry_answered(guest->instance);
 }
 
 static void on_device(struct device *device, enum device_event event, void *userdata)

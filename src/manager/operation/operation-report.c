@@ -20,6 +20,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
 #include "manager/model/place-text.h"
+#include "manager/model/silence.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
@@ -56,6 +57,11 @@ void operation_fail_errno(struct operation *operation, int error, const char *wh
 {
         note_failure(operation, error);
         (void)failure_from_errno(&operation->failure, error, what);
+}
+
+void operation_fail_silent(struct operation *operation, const struct guest *guest)
+{
+        note_failure(operation, silence_refuse(guest, &operation->failure));
 }
 
 void operation_fail_store(struct operation *operation, int error, const char *what)

@@ -219,6 +219,9 @@ __attribute__((format(printf, 5, 6))) void operation_fail(struct operation *oper
 /* operation_fail_errno() - the same for what has no better words. */
 void operation_fail_errno(struct operation *operation, int error, const char *what);
 
+/* operation_fail_silent() - the driver does not answer for @guest: silence.h. */
+void operation_fail_silent(struct operation *operation, const struct guest *guest);
+
 /* operation_fail_store() - the store did not accept @what. */
 void operation_fail_store(struct operation *operation, int error, const char *what);
 
