@@ -91,8 +91,8 @@ def gate_patience(rows, prototypes):
 
 
 def gate_map(rows, _):
-    """And ioctl(), by which the driver's library talks to its kernel module (channel.h)."""
-    yield "{ global:\n\tioctl;"
+    """And ioctl() and mmap(), by which the driver's library talks to its kernel module (object.h)."""
+    yield "{ global:\n\tioctl;\n\tmmap;\n\tmmap64;"
     yield from (f"\t{row.name};" for row in rows if row.gate != "hide")
     yield "local: *; };"
 

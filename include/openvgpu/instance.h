@@ -54,6 +54,11 @@ struct vgpu_process {
         uint64_t n_launches;     /* kernels, graphs and host functions so far */
         const char *
                 container_name; /* as its engine called it when it joined; "": in none, or vgpud does not say */
+        /*
+         * Can the device interrupt its kernels? "": yes, as its driver made its contexts; "whole": yes, they were
+         * restored and made whole again; "unwhole": no, they were restored (docs/limits.md)
+         */
+        const char *context;
 };
 
 /* What a vGPU has of one device. */

@@ -72,6 +72,7 @@ class Process:
     memory_movable: int = 0  # of it, what suspend moves at the speed of the bus
     launches: int = 0
     container_name: str = ""  # as its engine called it when the program joined
+    context: str = ""  # "whole": restored and made whole again; "unwhole": the GPU cannot interrupt its kernels
 
 
 @dataclasses.dataclass(frozen=True)

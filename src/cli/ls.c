@@ -164,6 +164,20 @@ static void print_reasons(const struct found *found)
                                           found->instances[i]->demand_reason));
 }
 
+/* A program whose kernels the device cannot interrupt is a danger for itself and for its neighbours. */
+static void print_unwhole(const struct found *found)
+{
+        for (size_t i = 0; i < found->n; i++) {
+                const struct vgpu_instance *instance = found->instances[i];
+
+                for (size_t k = 0; k < instance->n_processes; k++)
+                        if (strcmp(instance->processes[k]->context, "unwhole") == 0)
+                                printf("%s: since a restore the GPU cannot interrupt the kernels of process %d: a long one "
+                                       "keeps others waiting, and ends after 4 s; restart it, or see docs/limits.md\n",
+                                       instance->name, instance->processes[k]->pid);
+        }
+}
+
 static int print_tables(struct vgpu_client *client, const struct found *found, bool is_long)
 {
         CLEANUP(vgpu_device_list_freep) struct vgpu_device_list *devices = NULL;
@@ -184,8 +198,10 @@ static int print_tables(struct vgpu_client *client, const struct found *found, b
         }
 
         r = table_print(&table);
-        if (r == 0)
+        if (r == 0) {
                 print_reasons(found);
+                print_unwhole(found);
+        }
         if (r == 0 && processes.n_cells > 0) {
                 putchar('\n');
                 r = table_print(&processes);

@@ -31,6 +31,7 @@
 #include "gate/turns.h"
 #include "gate/visible.h"
 #include "gate/vmm.h"
+#include "gate/whole.h"
 
 /*
  * How long to wait before a manager is looked for again; doubled up to the last. Who was one for less
@@ -295,6 +296,7 @@ static int on_open(const union message *message, int *fds)
                 return answer_not_now(GATE_OPENED);
         if (fault_point("gate-open"))
                 return answer(GATE_OPENED, -EIO, &move);
+        whole_mend();
         agent.state = GATE_STATE_OPEN;
         agent.may_be_unfilled = agent.is_created = agent.is_waiting_told = false;
         drain_open();

@@ -18,7 +18,8 @@
         X(turns)         \
         X(wake)          \
         X(idle)          \
-        X(channel)       \
+        X(object)        \
+        X(whole)         \
         X(join)          \
         X(quota)         \
         X(pool)          \

@@ -18,6 +18,7 @@
 #include "gate/pool.h"
 #include "gate/quota.h"
 #include "gate/visible.h"
+#include "gate/whole.h"
 
 /* What a context takes: more than most do, of devices that have as much. */
 #define CONTEXT_BYTES      (768 * MIB)
@@ -49,6 +50,8 @@ static CUresult created(CUresult result, struct quota_want *want, CUcontext cont
 {
         quota_end_wait(want);
         quota_settle(want->device, want->bytes);
+        if (result == CUDA_SUCCESS)
+                whole_learn();
         if (result != CUDA_SUCCESS || context_add(context))
                 return result;
         DRIVER(cuCtxDestroy_v2)(context);
@@ -250,8 +253,10 @@ CUresult our_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
                 result = DRIVER(cuDevicePrimaryCtxRetain)(context, device);
         while (is_new && may_try_again(result, &want));
         quota_end_wait(&want);
-        if (is_new)
+        if (is_new) {
                 quota_settle(device, bytes_of_one(device));
+                whole_learn();
+        }
         if (result == CUDA_SUCCESS && is_device(device))
                 (void)context_exchange_primary(device, *context);
         return result;
@@ -359,6 +364,7 @@ static CUresult green_created(CUgreenCtx handle, CUdevice device)
         if (is_device(device))
                 green.primary = primary_of(device);
         (void)DRIVER(cuCtxFromGreenCtx)(&green.context, handle);
+        whole_learn(); /* its channels are its own */
         if (context_add_green(&green))
                 return CUDA_SUCCESS;
         DRIVER(cuGreenCtxDestroy)(handle);

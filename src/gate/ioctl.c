@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "gate/channel.h"
+#include "gate/object.h"
 
 typedef int (*ioctl_function)(int, unsigned long, ...);
 
@@ -46,7 +47,8 @@ int ioctl(int fd, unsigned long request, ...)
         if (r == 0 && argument) {
                 int saved_errno = errno;
 
-                channel_note(fd, request, argument);
+                if (object_note(fd, request, argument))
+                        channel_publish();
                 errno = saved_errno;
         }
         return r;

@@ -5,6 +5,7 @@
 #include "base/test.h"
 #include "gate/channel.h"
 #include "gate/child.h"
+#include "gate/object.h"
 #include "gate/quota.h"
 #include "state/instance-page.h"
 #include "wire/resource-manager.h"
@@ -32,7 +33,7 @@ static int set_up(void **state)
 {
         (void)state;
         memset(&page, 0, sizeof(page));
-        channel_forget();
+        object_forget();
         return 0;
 }
 
@@ -45,14 +46,16 @@ static void make(uint32_t parent, uint32_t object, uint32_t class)
                                  .class = class,
                                  .parameters = (uintptr_t)&group };
 
-        channel_note(FD, REQUEST_ALLOC, &call);
+        if (object_note(FD, REQUEST_ALLOC, &call))
+                channel_publish();
 }
 
 static void drop(uint32_t object)
 {
         struct rm_free call = { .client = CLIENT, .object = object };
 
-        channel_note(FD, REQUEST_FREE, &call);
+        if (object_note(FD, REQUEST_FREE, &call))
+                channel_publish();
 }
 
 /* A device's handles begin with its number. */

@@ -59,6 +59,15 @@ enum instance_page_work {
         INSTANCE_PAGE_WAITING, /* none on the device: its threads wait for the vGPU's turn */
 };
 
+/*
+ * Can the device interrupt the kernels of a process? A restore of the driver takes that away, and the gate puts it back.
+ */
+enum instance_page_whole {
+        INSTANCE_PAGE_BORN = 0, /* no restore has been */
+        INSTANCE_PAGE_MENDED,   /* put back */
+        INSTANCE_PAGE_UNWHOLE,  /* it could not be, or the gate cannot know */
+};
+
 /* For threads that take turns at the gate. */
 enum instance_page_turn {
         INSTANCE_PAGE_FREE = 0, /* nobody else wants the device */
@@ -97,7 +106,7 @@ struct instance_page_slot {
         _Atomic uint32_t work;       /* enum instance_page_work */
         _Atomic uint32_t holds;      /* bits, as a gate says them in CLOSED: GATE_HOLDS_* */
         _Atomic uint32_t n_works;    /* times that it had none and got some; with @work */
-        uint32_t reserved;           /* 0 */
+        _Atomic uint32_t whole;      /* enum instance_page_whole */
         _Atomic uint64_t pending;    /* bytes that the driver is being asked for */
         _Atomic uint64_t beside; /* bytes for contexts, ever: not charged, but under the ceiling */
         _Atomic uint64_t wanted; /* bytes that threads wait for: under the ceiling, or for room */

@@ -47,6 +47,8 @@ static void clear_slot(struct instance_page_slot *slot)
                 atomic_store(&slot->n_asks, 0);
         if (atomic_load_explicit(&slot->holds, memory_order_relaxed) != 0)
                 atomic_store(&slot->holds, 0);
+        if (atomic_load_explicit(&slot->whole, memory_order_relaxed) != 0)
+                atomic_store(&slot->whole, 0);
 }
 
 void page_mend(struct page *page)
@@ -228,6 +230,7 @@ void page_read(const struct page *page, uint32_t slot, uint64_t limit, struct pa
                 .peak = read_limited(&from->peak, limit),
                 .launches = read_limited(&from->n_launches, INT64_MAX),
                 .holds = atomic_load_explicit(&from->holds, memory_order_relaxed),
+                .whole = atomic_load_explicit(&from->whole, memory_order_relaxed),
                 .had_context = atomic_load_explicit(&from->beside, memory_order_relaxed) > 0,
         };
 }

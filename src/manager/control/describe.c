@@ -101,6 +101,14 @@ static void write_process(struct writer *writer, const struct vgpu_process *proc
         writer_end_object(writer);
 }
 
+/* A gate may write any number. */
+static const char *context_get_word(uint32_t whole)
+{
+        return whole == INSTANCE_PAGE_MENDED    ? "whole"
+               : whole == INSTANCE_PAGE_UNWHOLE ? "unwhole"
+                                                : "";
+}
+
 static void write_guest(struct writer *writer, const struct guest *guest, bool tells_names)
 {
         struct page_use use;
@@ -113,6 +121,7 @@ static void write_guest(struct writer *writer, const struct guest *guest, bool t
                                       .memory_movable = use.movable,
                                       .n_launches = use.launches,
                                       .container_name = tells_names ? guest->container_name : "",
+                                      .context = context_get_word(use.whole),
                               });
 }
 
@@ -121,8 +130,10 @@ static void write_launch(struct writer *writer, const struct launch *launch)
         char name[PROCESS_NAME_MAX];
 
         process_get_name(launch->pid, name);
-        write_process(writer, &(struct vgpu_process){
-                                      .pid = launch->pid, .name = name, .container_name = "" });
+        write_process(writer, &(struct vgpu_process){ .pid = launch->pid,
+                                                      .name = name,
+                                                      .container_name = "",
+                                                      .context = "" });
 }
 
 /* One that has ended is not shown while it waits to be buried. */
