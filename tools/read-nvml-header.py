@@ -24,6 +24,8 @@ STRUCT = re.compile(r"typedef\s+struct\s*\w*\s*\{((?:[^{}]|\{[^{}]*\})*)\}\s*(nv
 ENUM = re.compile(r"typedef\s+enum\s*\w*\s*\{([^{}]*)\}\s*(nvml\w+)\s*;", re.DOTALL)
 ALIAS = re.compile(r"typedef\s+(nvml\w+)\s+(nvml\w+)\s*;")
 VERSION = re.compile(r"NVML_STRUCT_VERSION\((\w+),\s*(\d+)\)")
+DOCUMENTED = re.compile(r"/\*\*((?:(?!\*/).)*)\*/((?:\s*(?:DEPRECATED\([\d.]+\)|nvmlReturn_t\s+DECLDIR\s+nvml\w+"
+                        r"\([^;]*\);))+)", re.DOTALL)
 FIELD = re.compile(r"^#define\s+(NVML_FI_\w+)\s+\d+", re.MULTILINE)
 
 
@@ -53,6 +55,16 @@ def measure(path, expressions):
     return dict(zip(expressions, map(int, lines)))
 
 
+def read_codes(text):
+    """The codes that the documentation of each function lists."""
+    codes = {}
+    for words, declarations in DOCUMENTED.findall(text):
+        _, _, listed = words.partition("@return")
+        for name, _ in FUNCTION.findall(declarations):
+            codes[name] = sorted(set(re.findall(r"\bNVML_(?:ERROR_)?([A-Z_]+)\b(?=\s+\w)", listed)))
+    return codes
+
+
 def read_header(path):
     raw = open(path).read()
     text = without_comments(raw)
@@ -72,6 +84,7 @@ def read_header(path):
         "version": version.group(1) if version else "unknown",
         "functions": {name: [describe(a, sizes, structs) for a in arguments]
                       for name, arguments in sorted(functions.items())},
+        "codes": {name: words for name, words in sorted(read_codes(raw).items()) if words},
         "structs": {name: {"size": sizes[f"sizeof({name})"],
                            **({"version": sizes[f"sizeof({name})"] | generation << 24} if generation else {})}
                     for name, generation in sorted(structs.items())},
@@ -96,10 +109,10 @@ def dump(facts):
     def section(name):
         lines = ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in facts[name].items())
         return f' "{name}": {{\n{lines}\n }}'
-    note = ("Facts of the newest nvml.h: arguments as [name, kind, bytes, version word], sizes, values. "
+    note = ("Facts of the newest nvml.h: arguments as [name, kind, bytes, version word], documented codes, sizes, values. "
             "Made by tools/read-nvml-header.py.")
     return (f'{{\n "_": "{note}",\n "version": "{facts["version"]}",\n' +
-            ",\n".join(section(name) for name in ("functions", "structs", "values")) + "\n}\n")
+            ",\n".join(section(name) for name in ("functions", "codes", "structs", "values")) + "\n}\n")
 
 
 def read_facts(path):

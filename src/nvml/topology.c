@@ -7,26 +7,32 @@
 #include "nvml/slots.h"
 #include "nvml/view.h"
 
-static bool are_devices(nvmlDevice_t a, nvmlDevice_t b)
+/* The errors of view_device(), for any of the two. */
+static nvmlReturn_t check_devices(nvmlDevice_t a, nvmlDevice_t b, bool has_pointers)
 {
-        return view_knows(a) && view_knows(b);
+        struct state_device device;
+        nvmlReturn_t r = view_device(&device, a, has_pointers);
+
+        return r == NVML_SUCCESS ? view_device(&device, b, has_pointers) : r;
 }
 
 nvmlReturn_t our_nvmlDeviceOnSameBoard(nvmlDevice_t a, nvmlDevice_t b, int *flag)
 {
-        if (!flag || !are_devices(a, b))
-                return NVML_ERROR_INVALID_ARGUMENT;
-        *flag = a == b;
-        return NVML_SUCCESS;
+        nvmlReturn_t r = check_devices(a, b, flag);
+
+        if (r == NVML_SUCCESS)
+                *flag = a == b;
+        return r;
 }
 
 nvmlReturn_t our_nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b,
                                                      nvmlGpuTopologyLevel_t *level)
 {
-        if (!level || !are_devices(a, b))
-                return NVML_ERROR_INVALID_ARGUMENT;
-        *level = a == b ? NVML_TOPOLOGY_INTERNAL : NVML_TOPOLOGY_SYSTEM;
-        return NVML_SUCCESS;
+        nvmlReturn_t r = check_devices(a, b, level);
+
+        if (r == NVML_SUCCESS)
+                *level = a == b ? NVML_TOPOLOGY_INTERNAL : NVML_TOPOLOGY_SYSTEM;
+        return r;
 }
 
 static bool are_linked(nvmlDevice_t a, nvmlDevice_t b)
@@ -46,8 +52,10 @@ static bool is_of_links(nvmlGpuP2PCapsIndex_t index)
 nvmlReturn_t our_nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP2PCapsIndex_t index,
                                         nvmlGpuP2PStatus_t *status)
 {
-        if (!status || index >= NVML_P2P_CAPS_INDEX_UNKNOWN || !are_devices(a, b))
-                return NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = check_devices(a, b, status && index < NVML_P2P_CAPS_INDEX_UNKNOWN);
+
+        if (r != NVML_SUCCESS)
+                return r;
         *status = index <= NVML_P2P_CAPS_INDEX_WRITE || (is_of_links(index) && are_linked(a, b))
                           ? NVML_P2P_STATUS_OK
                           : NVML_P2P_STATUS_NOT_SUPPORTED;

@@ -51,6 +51,7 @@ HANDLES = ("nvmlDevice_t", "nvmlUnit_t", "nvmlGpuInstance_t", "nvmlComputeInstan
            "nvmlGpmSample_t", "nvmlSystemEventSet_t")
 COUNT = re.compile(r"count|size|length", re.IGNORECASE)
 WRONG_HANDLE = 0x10
+PLAIN_VERSIONS = {"nvmlGpmQueryDeviceSupport": 1}  # no word with the size
 BUFFER = 1 << 20
 HANG_SECONDS = 30
 STAGES = ("before init", "running", "after shutdown")
@@ -129,10 +130,10 @@ def list_all(facts):
 class Library:
     """One library in this process."""
 
-    def __init__(self, path, facts):
+    def __init__(self, path, facts, device):
         self.library, self.facts, self.stage = ctypes.CDLL(path), facts, STAGES[0]
         self.buffers = [ctypes.create_string_buffer(BUFFER) for _ in range(8)]
-        self.good = {"vgpuTypeId": 1, "vgpuInstance": 1}
+        self.good = {"vgpuTypeId": 1, "vgpuInstance": 1, "nvmlDevice_t": device}
 
     def enter(self, stage):
         if self.stage == stage:
@@ -147,7 +148,7 @@ class Library:
     def find_good(self):
         device, count, text = ctypes.c_void_p(), ctypes.c_uint(64), ctypes.create_string_buffer(128)
         numbers = (ctypes.c_uint * 64)()
-        if self.library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)) != 0:
+        if self.good["nvmlDevice_t"] or self.library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)) != 0:
             return
         self.good["nvmlDevice_t"] = device.value
         for name, key in (("nvmlDeviceGetSupportedVgpus", "vgpuTypeId"), ("nvmlDeviceGetActiveVgpus", "vgpuInstance")):
@@ -172,16 +173,17 @@ class Library:
             return 16
         return 1 if argument[0] == "valuesCount" else 0
 
-    def fill(self, i, argument, arguments, change):
+    def fill(self, name, i, change):
         """The bytes of what a pointer leads to."""
-        start = bytearray(64)
+        start, arguments = bytearray(64), self.facts[name]
+        argument = arguments[i]
         if argument[1] == "const text":
             value = self.good.get(argument[0], b"nothing")
             start[:len(value)] = value
         elif i and arguments[i - 1][1] == "text" and COUNT.search(argument[0]):
             struct.pack_into("I", start, 0, 4096)
-        if len(argument) > 3:
-            struct.pack_into("I", start, 0, argument[3])
+        if len(argument) > 3 or name in PLAIN_VERSIONS:
+            struct.pack_into("I", start, 0, argument[3] if len(argument) > 3 else PLAIN_VERSIONS[name])
         if change:
             struct.pack_into("I", start, 0, change[1])
         ctypes.memset(self.buffers[i], 0, BUFFER)
@@ -196,7 +198,7 @@ class Library:
                 if change is None:
                     values.append(ctypes.c_void_p(None))
                     continue
-                before[i] = self.fill(i, argument, arguments, change if change != "good" else None)
+                before[i] = self.fill(name, i, change if change != "good" else None)
                 values.append(ctypes.cast(self.buffers[i], ctypes.c_void_p))
             else:
                 value = self.good_value(arguments, i) if change == "good" else change
@@ -237,11 +239,11 @@ class Library:
         return self.call(name, changes)
 
 
-def work(path, facts, first):
+def work(path, facts, first, device):
     """Answers one call after the other, on standard output. Whatever the library prints goes elsewhere."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    library = Library(path, facts)
+    library = Library(path, facts, device)
     for number, (stage, name, _, changes) in enumerate(list_all(facts)):
         if number < first:
             continue
@@ -256,7 +258,7 @@ def ask(path, options, environment, n_calls, log):
     done = 0
     while done < n_calls:
         command = [sys.executable, __file__, "--work", path, "--first", str(done),
-                   "--facts", options.facts, "--only", options.only]
+                   "--facts", options.facts, "--only", options.only, "--device", str(options.device)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment) as process:
             for line in process.stdout:
                 done += 1
@@ -375,13 +377,14 @@ def main():
     parser.add_argument("--explained")
     parser.add_argument("--facts", default=str(FACTS))
     parser.add_argument("--only", default="*", help="a pattern of functions")
+    parser.add_argument("--device", type=int, default=0, help="a handle, instead of that of device 0")
     parser.add_argument("--work", help=argparse.SUPPRESS)
     parser.add_argument("--first", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     facts = {name: arguments for name, arguments in json.load(open(options.facts))["functions"].items()
              if fnmatch.fnmatchcase(name, options.only)}
     if options.work:
-        work(options.work, facts, options.first)
+        work(options.work, facts, options.first, options.device)
         return 0
     if not options.ours:
         parser.error("--ours is needed")
