@@ -7,10 +7,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define CATALOG_GRAIN ((uint64_t)2 << 20) /* of the memory of a device, bytes */
+
 /* A size in which a board is cut. */
 struct catalog_cut {
         uint8_t instances; /* 0 ends a table */
         uint8_t gigabytes; /* in the name; 0: the frame buffer in GiB */
+};
+
+/* How MIG cuts a board. Profiles in the order of catalog_list_profiles(). */
+#define CATALOG_MIG_PROFILES 7
+
+struct catalog_mig {
+        uint8_t gigabytes;          /* of a slice of memory, in names */
+        uint8_t multiprocessors[6]; /* that of 1g with the media engines is that of 1g */
+        uint32_t memory[5];         /* MiB, by slices of memory; 0: the slices' part of the whole */
+        struct {
+                uint8_t copy, decoders, jpegs, ofas;
+        } engines[CATALOG_MIG_PROFILES];
 };
 
 struct catalog_board {
@@ -20,8 +34,7 @@ struct catalog_board {
         const char *product; /* the device's name */
         const char *name;    /* in the names of its types */
         const struct catalog_cut *cuts;
-        uint8_t mig_gigabytes;  /* of a memory slice of MIG, in names; 0: no MIG */
-        uint8_t mig_processors; /* multiprocessors of a slice */
+        const struct catalog_mig *mig; /* NULL: no MIG, or not known since it can't be simulated */
         bool has_graphics;
         uint32_t n_cores, memory_bus_width, power_limit; /* bits; W */
         uint32_t bar1;           /* MiB; 0: the power of two that holds the memory */

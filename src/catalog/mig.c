@@ -10,16 +10,14 @@
 #define TYPE_BITS 0x30 /* of the ids: above the instances of types that share time */
 #define STEP      (512 * MIB)
 
-/* From NVIDIA's MIG user guide. @number is NVML's; copy engines follow the slices. */
+/* From NVIDIA's MIG user guide, chapter "Supported MIG Profiles". @number is NVML's. */
 static const struct cut {
         uint32_t number, id, slices, memory_slices, instances;
-        uint32_t n_copy_engines, n_decoders, n_jpegs, n_ofas;
         const char *suffix, *type_suffix;
 } cuts[CATALOG_MIG_PROFILES] = {
-        { 4, 0, 7, 8, 1, 8, 7, 7, 1, "", "" },       { 3, 5, 4, 4, 1, 4, 4, 4, 0, "", "" },
-        { 2, 9, 3, 4, 2, 3, 3, 3, 0, "", "" },       { 1, 14, 2, 2, 3, 2, 2, 2, 0, "", "" },
-        { 9, 15, 1, 2, 4, 1, 1, 1, 0, "", "" },      { 0, 19, 1, 1, 7, 1, 1, 1, 0, "", "" },
-        { 7, 20, 1, 1, 1, 1, 1, 1, 1, "+me", "ME" },
+        { 4, 0, 7, 8, 1, "", "" },       { 3, 5, 4, 4, 1, "", "" },  { 2, 9, 3, 4, 2, "", "" },
+        { 1, 14, 2, 2, 3, "", "" },      { 9, 15, 1, 2, 4, "", "" }, { 0, 19, 1, 1, 7, "", "" },
+        { 7, 20, 1, 1, 1, "+me", "ME" },
 };
 
 /* In names the slices of memory are whole GB, but all of them are what the board is called by. */
@@ -28,16 +26,22 @@ static uint32_t name_gigabytes(const struct cut *cut, const struct catalog_board
         uint32_t all = board->cuts[0].gigabytes;
 
         if (cut->memory_slices == 1)
-                return board->mig_gigabytes;
+                return board->mig->gigabytes;
         return (all * cut->memory_slices + CATALOG_MIG_SLICES / 2) / CATALOG_MIG_SLICES;
 }
 
-static uint64_t get_memory(const struct cut *cut, const struct state_device *device)
+/* A device that is not a whole board has a part of what the board's listing says. */
+static uint64_t get_memory(const struct cut *cut, const struct catalog_board *board,
+                           const struct state_device *device)
 {
         uint64_t share = device->memory_total / CATALOG_MIG_SLICES * cut->memory_slices;
 
-        return cut->memory_slices == CATALOG_MIG_SLICES ? device->memory_total
-                                                        : share - share % STEP;
+        if (cut->memory_slices == CATALOG_MIG_SLICES)
+                return device->memory_total;
+        if (board->mig->memory[cut->memory_slices] &&
+            device->memory_total / CATALOG_GRAIN == board->memory * MIB / CATALOG_GRAIN)
+                return board->mig->memory[cut->memory_slices] * MIB;
+        return share - share % STEP;
 }
 
 /*
@@ -60,9 +64,10 @@ uint32_t catalog_list_profiles(struct catalog_profile *profiles, const struct st
         const struct catalog_board *board =
                 catalog_find_board((uint16_t)(device->pci_device_id >> 16));
 
-        if (!board || board->mig_gigabytes == 0)
+        if (!board || !board->mig)
                 return 0;
         for (uint32_t i = 0; i < CATALOG_MIG_PROFILES; i++) {
+                const struct catalog_mig *mig = board->mig;
                 const struct cut *cut = &cuts[i];
 
                 profiles[i] = (struct catalog_profile){
@@ -70,15 +75,15 @@ uint32_t catalog_list_profiles(struct catalog_profile *profiles, const struct st
                         .profile = { .id = cut->id,
                                      .slices = cut->slices,
                                      .max_instances = cut->instances,
-                                     .n_multiprocessors = cut->slices * board->mig_processors,
-                                     .n_copy_engines = cut->n_copy_engines,
-                                     .n_decoders = cut->n_decoders,
-                                     .n_jpegs = cut->n_jpegs,
-                                     .n_ofas = cut->n_ofas,
+                                     .n_multiprocessors = mig->multiprocessors[i < 6 ? i : 5],
+                                     .n_copy_engines = mig->engines[i].copy,
+                                     .n_decoders = mig->engines[i].decoders,
+                                     .n_jpegs = mig->engines[i].jpegs,
+                                     .n_ofas = mig->engines[i].ofas,
                                      .n_left = cut->instances,
                                      .memory_slices = cut->memory_slices,
                                      .starts = get_starts(cut),
-                                     .memory_size = get_memory(cut, device) },
+                                     .memory_size = get_memory(cut, board, device) },
                 };
                 snprintf(profiles[i].profile.name, sizeof(profiles[i].profile.name), "%ug.%ugb%s",
                          cut->slices, name_gigabytes(cut, board), cut->suffix);
@@ -105,7 +110,7 @@ uint32_t catalog_list_mig_types(struct catalog_type *types, uint32_t n,
                                 const struct state_device *device,
                                 const struct catalog_board *board)
 {
-        for (uint32_t i = 0; board->mig_gigabytes && i < CATALOG_MIG_PROFILES; i++) {
+        for (uint32_t i = 0; board->mig && i < CATALOG_MIG_PROFILES; i++) {
                 const struct cut *cut = &cuts[i];
                 struct catalog_type *type = &types[n];
 
@@ -123,8 +128,8 @@ uint32_t catalog_list_mig_types(struct catalog_type *types, uint32_t n,
                                   .max_instances_vm = 1,
                                   .max_instances_gpu_instance = 1,
                                   .placement_size = cut->memory_slices,
-                                  .frame_buffer = get_memory(cut, device),
-                                  .bar1 = get_memory(cut, device) },
+                                  .frame_buffer = get_memory(cut, board, device),
+                                  .bar1 = get_memory(cut, board, device) },
                 };
                 snprintf(type->text.name, sizeof(type->text.name), "NVIDIA %.40s-%u-%uC%s",
                          board->name, cut->slices, name_gigabytes(cut, board), cut->type_suffix);

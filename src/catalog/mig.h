@@ -14,8 +14,6 @@ struct catalog_profile {
         struct state_profile profile;
 };
 
-#define CATALOG_MIG_PROFILES 7
-
 /* catalog_list_profiles() - into CATALOG_MIG_PROFILES places; 0: the board has no MIG. */
 uint32_t catalog_list_profiles(struct catalog_profile *profiles, const struct state_device *device);
 

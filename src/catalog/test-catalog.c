@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "base/test.h"
+#include "catalog/board.h"
 #include "catalog/catalog.h"
 #include "catalog/mig.h"
 
@@ -136,6 +137,65 @@ static void test_mig_cuts_a_board_as_nvidia_does(void **state)
         assert_int_equal(profiles[5].profile.id, 19);
 }
 
+static struct state_device make_whole(const char *kind)
+{
+        const struct catalog_board *board = catalog_find_kind(kind);
+        struct state_device device = { .pci_device_id = (uint32_t)board->pci_device << 16 | 0x10de,
+                                       .memory_total = board->memory * MIB };
+
+        return device;
+}
+
+/* MIG leaves ten of the 108 multiprocessors of an A100 unused, as nvidia-smi lists it. */
+static void test_the_largest_instance_is_the_whole_device(void **state)
+{
+        static const struct {
+                const char *kind;
+                uint32_t cores; /* of a multiprocessor */
+                uint32_t unused;
+        } boards[] = { { "H200", 128, 0 }, { "H100", 128, 0 }, { "A100", 64, 10 } };
+        struct catalog_profile profiles[CATALOG_MIG_PROFILES];
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(boards) / sizeof(boards[0]); i++) {
+                const struct state_device device = make_whole(boards[i].kind);
+                const struct state_profile *whole = &profiles[0].profile;
+
+                assert_int_equal(catalog_list_profiles(profiles, &device), CATALOG_MIG_PROFILES);
+                assert_int_equal(whole->slices, 7);
+                assert_int_equal(whole->memory_size, device.memory_total);
+                assert_int_equal((whole->n_multiprocessors + boards[i].unused) * boards[i].cores,
+                                 catalog_find_kind(boards[i].kind)->n_cores);
+                for (size_t k = 1; k < CATALOG_MIG_PROFILES; k++) {
+                        const struct state_profile *part = &profiles[k].profile;
+
+                        assert_true(part->n_multiprocessors * part->max_instances <=
+                                    whole->n_multiprocessors);
+                        assert_true(part->n_decoders * part->max_instances <= whole->n_decoders);
+                        assert_true(part->n_jpegs * part->max_instances <= whole->n_jpegs);
+                        assert_true(part->n_ofas * part->max_instances <= whole->n_ofas);
+                        assert_true(part->n_copy_engines * part->max_instances <=
+                                    whole->n_copy_engines);
+                        assert_true(part->memory_size * part->max_instances < whole->memory_size);
+                }
+        }
+}
+
+static void test_an_a100_has_the_engines_of_nvidias_table(void **state)
+{
+        const struct state_device device = make_whole("A100");
+        struct catalog_profile profiles[CATALOG_MIG_PROFILES];
+
+        (void)state;
+        assert_int_equal(catalog_list_profiles(profiles, &device), CATALOG_MIG_PROFILES);
+        assert_string_equal(profiles[2].profile.name, "3g.20gb");
+        assert_int_equal(profiles[2].profile.n_decoders, 2);
+        assert_int_equal(profiles[2].profile.n_jpegs, 0);
+        assert_int_equal(profiles[2].profile.memory_size, 19968 * MIB);
+        assert_int_equal(profiles[5].profile.n_decoders, 0);
+        assert_int_equal(profiles[6].profile.n_decoders, 1);
+}
+
 /* By id: 7g, 4g, 3g, 2g, 1g with two slices of memory, 1g, 1g with the media engines. */
 static void check_room(uint32_t taken, const uint32_t *wanted)
 {
@@ -265,6 +325,8 @@ int main(void)
                                                 set_up, tear_down),
                 cmocka_unit_test(test_boards_with_graphics_have_more_series),
                 cmocka_unit_test(test_mig_cuts_a_board_as_nvidia_does),
+                cmocka_unit_test(test_the_largest_instance_is_the_whole_device),
+                cmocka_unit_test(test_an_a100_has_the_engines_of_nvidias_table),
                 cmocka_unit_test(test_mig_has_the_room_that_the_others_leave),
                 cmocka_unit_test(test_the_window_to_the_memory_is_that_of_the_board),
                 cmocka_unit_test(test_mixed_placements_are_nvidias),

@@ -10,8 +10,7 @@
 #define FRAME_BUFFER_STEP (512 * MIB)
 #define FRAME_BUFFER_MIN  (1 * GIB)
 
-#define GRAIN    (2 * MIB) /* of the memory of a device */
-#define PREFIXES 127       /* of the ids of types: a prime, and no id is negative */
+#define PREFIXES 127 /* of the ids of types: a prime, and no id is negative */
 
 /* Of a board that we do not know. */
 static const struct catalog_cut cuts_other[] = { { 1, 0 },  { 2, 0 },  { 4, 0 }, { 8, 0 },
@@ -62,13 +61,14 @@ static bool is_whole(const struct state_device *device)
 {
         const struct catalog_board *board = find_board(device);
 
-        return board &&
-               (board->memory == 0 || device->memory_total / GRAIN == board->memory * MIB / GRAIN);
+        return board && (board->memory == 0 || device->memory_total / CATALOG_GRAIN ==
+                                                       board->memory * MIB / CATALOG_GRAIN);
 }
 
 uint32_t catalog_make_id(const struct state_device *device, uint32_t number)
 {
-        uint64_t prefix = is_whole(device) ? 0 : 1 + device->memory_total / GRAIN % PREFIXES;
+        uint64_t prefix =
+                is_whole(device) ? 0 : 1 + device->memory_total / CATALOG_GRAIN % PREFIXES;
 
         return (uint32_t)prefix << 24 | (uint32_t)pci_device(device) << 8 | number;
 }

@@ -14,6 +14,7 @@
 #include "state/compute.h"
 
 #define SLICES_MAX 8 /* more would be no sense */
+#define ONE_SLICE  0 /* NVML's number of the profile of GPU instances */
 
 /* No address, and no handle of anything else. */
 #define HANDLE_BASE ((uintptr_t)0x4f56470000030001)
@@ -50,6 +51,19 @@ bool compute_instance_next(struct compute_instance *ret_instance, uint32_t *curs
                     ret_instance->record.device == device)
                         return true;
         return false;
+}
+
+uint32_t compute_instance_count_multiprocessors(uint32_t device, const struct state_profile *whole,
+                                                uint32_t slices)
+{
+        uint32_t slot = state_slot_of_profile(device, ONE_SLICE);
+        struct state_profile one;
+
+        if (slices == whole->slices)
+                return whole->n_multiprocessors;
+        if (!state_read_profile(view_state_page(), slot, &one) || one.slices != 1)
+                return whole->n_multiprocessors / whole->slices * slices;
+        return one.n_multiprocessors * slices;
 }
 
 void compute_instance_format_name(char *name, uint32_t slices, const struct state_profile *whole)
@@ -101,9 +115,9 @@ static nvmlReturn_t find_profile(struct part *ret_part, nvmlGpuInstance_t handle
                                                                      : NVML_ERROR_NOT_SUPPORTED;
 }
 
-static nvmlComputeInstanceProfileInfo_t describe(unsigned int profile,
-                                                 const struct state_profile *whole)
+static nvmlComputeInstanceProfileInfo_t describe(unsigned int profile, const struct part *part)
 {
+        const struct state_profile *whole = &part->whole;
         uint32_t slices = state_compute_slices(profile);
 
         return (nvmlComputeInstanceProfileInfo_t){
@@ -111,7 +125,8 @@ static nvmlComputeInstanceProfileInfo_t describe(unsigned int profile,
                 .sliceCount = slices,
                 .instanceCount =
                         (unsigned)__builtin_popcount(state_compute_starts(profile, whole->slices)),
-                .multiprocessorCount = whole->n_multiprocessors / whole->slices * slices,
+                .multiprocessorCount =
+                        compute_instance_count_multiprocessors(part->record.device, whole, slices),
                 .sharedCopyEngineCount = whole->n_copy_engines,
                 .sharedDecoderCount = whole->n_decoders,
                 .sharedEncoderCount = whole->n_encoders,
@@ -131,7 +146,7 @@ our_nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t handle, unsig
                              info && engine_profile == NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED);
 
         if (r == NVML_SUCCESS)
-                *info = describe(profile, &part.whole);
+                *info = describe(profile, &part);
         return r;
 }
 
@@ -155,7 +170,7 @@ our_nvmlGpuInstanceGetComputeInstanceProfileInfoV(nvmlGpuInstance_t handle, unsi
                          engine_profile == NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED);
         if (r != NVML_SUCCESS)
                 return r;
-        plain = describe(profile, &part.whole);
+        plain = describe(profile, &part);
         *info = (nvmlComputeInstanceProfileInfo_v2_t){
                 .version = info->version,
                 .id = plain.id,
@@ -242,8 +257,7 @@ nvmlReturn_t our_nvmlGpuInstanceGetComputeInstances(nvmlGpuInstance_t handle, un
         nvmlReturn_t r = find_profile(&part, handle, profile, handles && count);
 
         if (r == NVML_SUCCESS)
-                (void)list(&part, profile, handles, describe(profile, &part.whole).instanceCount,
-                           count);
+                (void)list(&part, profile, handles, describe(profile, &part).instanceCount, count);
         return r;
 }
 

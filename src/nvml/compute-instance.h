@@ -28,6 +28,13 @@ bool compute_instance_read(struct compute_instance *ret_instance, uint32_t slot)
 bool compute_instance_next(struct compute_instance *ret_instance, uint32_t *cursor,
                            uint32_t device);
 
+/*
+ * compute_instance_count_multiprocessors() - count those of @slices of a GPU instance on @device. Some GPU
+ * instances have more than their slices have together; only all slices together have these, too.
+ */
+uint32_t compute_instance_count_multiprocessors(uint32_t device, const struct state_profile *whole,
+                                                uint32_t slices);
+
 /* compute_instance_format_name() - write "MIG 1c.3g.71gb" into NVML_GPU_INSTANCE_PROFILE_NAME_MAX bytes. */
 void compute_instance_format_name(char *name, uint32_t slices, const struct state_profile *whole);
 

@@ -108,7 +108,8 @@ nvmlReturn_t our_nvmlDeviceGetAttributes_v2(nvmlDevice_t mig, nvmlDeviceAttribut
         if (r != NVML_SUCCESS)
                 return r;
         *attributes = (nvmlDeviceAttributes_t){
-                .multiprocessorCount = whole->n_multiprocessors / whole->slices * slices,
+                .multiprocessorCount = compute_instance_count_multiprocessors(
+                        instance.record.device, whole, slices),
                 .sharedCopyEngineCount = whole->n_copy_engines,
                 .sharedDecoderCount = whole->n_decoders,
                 .sharedEncoderCount = whole->n_encoders,

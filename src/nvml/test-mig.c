@@ -174,6 +174,7 @@ static void test_compute_instances_are_listed_and_found(void **state)
 
 static void test_a_compute_instance_is_a_device(void **state)
 {
+        const struct state_profile one = { .id = 19, .slices = 1, .n_multiprocessors = 14 };
         nvmlDeviceAttributes_t attributes;
         unsigned int number = 9;
         nvmlDevice_t mig, found;
@@ -203,7 +204,10 @@ static void test_a_compute_instance_is_a_device(void **state)
         assert_int_equal(nvmlDeviceGetHandleByUUID(text, &found), NVML_SUCCESS);
         assert_ptr_equal(found, mig);
         assert_int_equal(nvmlDeviceGetAttributes_v2(mig, &attributes), NVML_SUCCESS);
-        assert_int_equal(attributes.multiprocessorCount, 32);
+        assert_int_equal(attributes.multiprocessorCount, 32); /* two of three slices */
+        state_write_profile(fixture->state_page, state_slot_of_profile(0, 0), &one);
+        assert_int_equal(nvmlDeviceGetAttributes_v2(mig, &attributes), NVML_SUCCESS);
+        assert_int_equal(attributes.multiprocessorCount, 28); /* a slice alone has less */
         assert_int_equal(attributes.gpuInstanceSliceCount, 3);
         assert_int_equal(attributes.computeInstanceSliceCount, 2);
         assert_int_equal(attributes.memorySizeMB, 70 << 10);

@@ -33,7 +33,7 @@ static void describe(struct scenario_device *device, uint32_t index)
         if (!device->memory)
                 device->memory = board->memory * MIB;
         device->memory &= ~(2 * MIB - 1); /* as the simulator does */
-        if (board->mig_gigabytes == 0 && device->mig != 1)
+        if (!board->mig && device->mig != 1)
                 device->mig = STATE_NONE;
         device->limits = catalog_scheduler_limits;
         device->record = (struct state_device){
@@ -212,7 +212,7 @@ static int check_device(struct scenario_device *device, size_t index, struct rea
 
         snprintf(place, sizeof(place), "devices[%zu]", index);
         reader_set_place(reader, "%s", place);
-        if (device->mig == 1 && catalog_find_kind(device->kind)->mig_gigabytes == 0)
+        if (device->mig == 1 && !catalog_find_kind(device->kind)->mig)
                 return reader_fail(reader, "a %s has no MIG", device->kind);
         if (device->memory && device->memory < 64 * MIB)
                 return reader_fail(reader, "the memory is too little; allowed: 64 MiB and above");

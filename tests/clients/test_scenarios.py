@@ -142,10 +142,10 @@ class MigDevices(Scenario):
         found = self.devices(0)
         self.assertEqual(list(found), ["1c.3g.20gb", "2c.3g.20gb", "2g.10gb"])
         self.assertEqual(found["1c.3g.20gb"], "MIG-b5c1b1a0-0000-4000-8000-000000000001")
-        rows = re.findall(r"(?m)^\| +0 +(\d+) +(\d+) +(\d+) +\|(?: +0MiB / (\d+)MiB)?",
+        rows = re.findall(r"(?m)^\| +0 +(\d+) +(\d+) +(\d+) +\|(?: +0MiB / +(\d+)MiB)?",
                           self.smi("-i", "0"))
-        self.assertEqual(rows, [("1", "0", "0", "20480"), ("1", "4", "1", ""),  # of one GPU instance
-                                ("2", "0", "2", "10240")])
+        self.assertEqual(rows, [("1", "0", "0", "19968"), ("1", "4", "1", ""),  # of one GPU instance
+                                ("2", "0", "2", "9984")])
 
     def test_each_has_a_block_of_its_own(self):
         blocks = re.split(r"(?m)^ +MIG Device$", self.smi("-q", "-i", "0"))[1:]

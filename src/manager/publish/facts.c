@@ -74,7 +74,7 @@ static void simulate_pci_ids(const struct device *device, struct state_device *r
 void facts_of_device(struct state_device *ret_record, const struct device *device)
 {
         const struct catalog_board *board = catalog_find_product(device->name);
-        const state_switch mig = board && board->mig_gigabytes ? 0 : STATE_NONE;
+        const state_switch mig = board && board->mig ? 0 : STATE_NONE;
 
         *ret_record = (struct state_device){
                 .index = device->index,
