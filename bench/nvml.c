@@ -440,6 +440,36 @@ static void print_concurrent(const struct library *library, struct state_page *s
                n_readers, sum / n_readers, writer / 1e3);
 }
 
+/* What one question about each of many vGPUs costs a client that has just started. */
+static void print_walk(const struct library *library, struct state_page *state_page,
+                       uint32_t n_instances)
+{
+        nvmlVgpuTypeId_t type;
+        double one = 0;
+        int results[2];
+
+        FIND(library, nvmlVgpuInstanceGetType);
+        for (uint32_t i = 0; i < n_instances; i++)
+                publish_instance(state_page, i, clock_now(CLOCK_REALTIME) / 1000);
+        if (pipe(results) < 0)
+                die("pipe", "failed");
+        fflush(stdout);
+        if (fork() == 0) {
+                uint64_t start_ns = clock_now(CLOCK_PROCESS_CPUTIME_ID);
+
+                for (uint32_t i = 0; i < n_instances; i++)
+                        nvmlVgpuInstanceGetType_(FIRST_ID + i, &type);
+                one = (double)(clock_now(CLOCK_PROCESS_CPUTIME_ID) - start_ns) / n_instances;
+                _exit(write(results[1], &one, sizeof(one)) != sizeof(one));
+        }
+        if (read(results[0], &one, sizeof(one)) != sizeof(one))
+                die("walk", "it ended");
+        (void)wait(NULL);
+        close(results[0]);
+        close(results[1]);
+        printf("GetType once of each, %4u vGPUs a device %7.0f ns\n", n_instances / N_DEVICES, one);
+}
+
 int main(int argc, char **argv)
 {
         struct library ours = { .label = "ours" }, theirs = { .label = "NVIDIA's" };
@@ -464,6 +494,8 @@ int main(int argc, char **argv)
         print_scrape(&ours);
         for (int n = 1; n <= 100; n *= 10)
                 print_concurrent(&ours, state_page, n);
+        for (uint32_t n = 100; n <= 1000; n *= 10)
+                print_walk(&ours, state_page, n);
 
         unlink(path);
         rmdir(directory);

@@ -453,19 +453,40 @@ static bool read_instance(struct view_instance *ret_instance, uint32_t slot, nvm
                ret_instance->value.id == id;
 }
 
+/*
+ * Notes the slot of every vGPU, so that a client that asks about each of them looks through the page once.
+ * Returns that of @id, or STATE_INSTANCES_MAX.
+ */
+static uint32_t learn_slots(const struct state_page *state_page, nvmlVgpuInstance_t id)
+{
+        uint32_t end = get_end(state_page), found = STATE_INSTANCES_MAX;
+
+        for (uint32_t slot = 0; slot < end; slot++) {
+                const struct state_instance_record *record = &state_page->instance[slot];
+                nvmlVgpuInstance_t one;
+
+                if (!atomic_load_explicit(&record->head.in_use, memory_order_acquire))
+                        continue;
+                one = __atomic_load_n(&record->value[0].id, __ATOMIC_RELAXED);
+                atomic_store_explicit(&view.slot_hint[one % STATE_INSTANCES_MAX], (uint16_t)slot,
+                                      memory_order_relaxed);
+                found = one == id ? slot : found;
+        }
+        if (found < STATE_INSTANCES_MAX)
+                atomic_store_explicit(&view.slot_hint[id % STATE_INSTANCES_MAX], (uint16_t)found,
+                                      memory_order_relaxed);
+        return found;
+}
+
 static bool find_instance(struct view_instance *ret_instance, nvmlVgpuInstance_t id)
 {
         _Atomic uint16_t *hint = &view.slot_hint[id % STATE_INSTANCES_MAX];
+        uint32_t found;
 
         if (read_instance(ret_instance, atomic_load_explicit(hint, memory_order_relaxed), id))
                 return true;
-        for (uint32_t slot = 0; slot < get_end(ret_instance->state_page); slot++) {
-                if (!read_instance(ret_instance, slot, id))
-                        continue;
-                atomic_store_explicit(hint, (uint16_t)slot, memory_order_relaxed);
-                return true;
-        }
-        return false;
+        found = learn_slots(ret_instance->state_page, id);
+        return found < STATE_INSTANCES_MAX && read_instance(ret_instance, found, id);
 }
 
 nvmlReturn_t view_instance(struct view_instance *ret_instance, nvmlVgpuInstance_t id,
