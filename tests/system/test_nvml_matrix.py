@@ -130,6 +130,23 @@ class Rules:
         return "the GPU is lost" if lost else None
 
 
+class Names(unittest.TestCase):
+    def test_each_vgpu_function_is_in_the_documents(self):
+        root = ABI.parents[1]
+        words = (root / "docs" / "nvml.md").read_text()
+        lines = (root / "abi" / "nvml-vgpu.codes").read_text().splitlines()
+        names = {line.split()[0] for line in lines if line.startswith("nvml")}
+        self.assertEqual(sorted(name for name in names if f"`{name}`" not in words), [])
+
+    def test_names_that_came_after_the_header_wait_for_init_too(self):
+        """What they take is not known here; before nvmlInit() nothing looks at it."""
+        names = [name for name, kind in KINDS.items() if name not in FACTS["functions"] and kind != "always"]
+        program = ("import ctypes, sys\nlibrary = ctypes.CDLL(sys.argv[1])\n"
+                   "print(*(getattr(library, name)(0, 0, 0, 0, 0, 0) for name in sys.argv[2:]))")
+        done = subprocess.run([sys.executable, "-c", program, LIBRARY, *names], check=True, capture_output=True, text=True)
+        self.assertEqual(done.stdout.split(), ["1"] * len(names))
+
+
 class Matrix(unittest.TestCase):
     def begin(self, *options):
         host = Host()
