@@ -155,11 +155,23 @@ class Library:
             count.value = 64
             if getattr(self.library, name)(device, ctypes.byref(count), numbers) == 0 and count.value:
                 self.good[key] = numbers[0]
+        self.find_gpu_instance(device)
         for name, key in (("nvmlDeviceGetUUID", "uuid"), ("nvmlDeviceGetSerial", "serial")):
             if getattr(self.library, name)(device, text, 96) == 0:
                 self.good[key] = text.value
         if self.library.nvmlDeviceGetPciInfo_v3(device, text) == 0:
             self.good["pciBusId"] = text.raw[36:68].split(b"\0")[0]
+
+    def find_gpu_instance(self, device):
+        """The first one of the device, and a compute instance of it, if MIG cuts it."""
+        for kind, ask, parent in (("nvmlGpuInstance_t", "nvmlDeviceGetGpuInstances", device),
+                                  ("nvmlComputeInstance_t", "nvmlGpuInstanceGetComputeInstances", None)):
+            parent = parent or ctypes.c_void_p(self.good.get("nvmlGpuInstance_t"))
+            for profile in range(24 if hasattr(self.library, ask) else 0):
+                handles, count = (ctypes.c_void_p * 16)(), ctypes.c_uint(16)
+                if getattr(self.library, ask)(parent, profile, handles, ctypes.byref(count)) == 0 and count.value:
+                    self.good[kind] = handles[0]
+                    break
 
     def good_value(self, arguments, i):
         argument = arguments[i]

@@ -184,6 +184,9 @@ class Matrix(unittest.TestCase):
     def test_gpu_instances(self):
         self.check(self.begin("--scenario", str(SCENARIOS / "mig.json")))
 
+    def test_compute_instances(self):
+        self.check(self.begin("--scenario", str(SCENARIOS / "compute-instances.json")))
+
     def test_a_scenario_that_states_much(self):
         self.check(self.begin("--scenario", str(SCENARIOS / "load.json")))
 
