@@ -56,10 +56,13 @@ static void load(struct device *device, struct mover_done *done)
                (double)(clock_now(CLOCK_MONOTONIC) - start) / 1e6, device->hasher.n_thread_blocks);
 }
 
-static void create(struct mapping *mapping, const struct device *device, uint64_t size,
+static void create(struct mapping *mapping, struct device *device, uint64_t size,
                    struct mover_done *done)
 {
-        must(mapping_create(mapping, device->id, size, done), "memory", done);
+        struct room_taking taking = device_begin_taking(device);
+
+        must(mapping_create(mapping, &taking, device->id, size, done), "memory", done);
+        device_end_taking(device, &taking);
         must(mapping_map(mapping, &size, &device->id, 1, done), "memory", done);
 }
 
@@ -69,6 +72,7 @@ static void compare(struct device *device, const struct mapping *memory, struct 
         CLEANUP(freep) uint32_t *words = aligned_alloc(16, N_COMPARED * HASH_BLOCK);
         size_t n = memory->size / HASH_BLOCK < N_COMPARED ? memory->size / HASH_BLOCK : N_COMPARED;
         struct hashing hashing = { 0 };
+        CUstream stream;
 
         srandom(14);
         for (size_t i = 0; words && i < n * HASH_BLOCK / sizeof(*words); i++)
@@ -77,7 +81,9 @@ static void compare(struct device *device, const struct mapping *memory, struct 
         must(DRIVER_CALL(done, cuMemcpyHtoDAsync_v2, memory->base, words, n * HASH_BLOCK, NULL),
              "filling", done);
         must(DRIVER_CALL(done, cuStreamSynchronize, NULL), "filling", done);
-        must(hashing_start(&hashing, &device->hasher, memory->base, n, done), "hashing", done);
+        must(device_get_stream(device, &stream, done), "a stream", done);
+        must(hashing_start(&hashing, &device->hasher, stream, memory->base, n, done), "hashing",
+             done);
         must(hashing_finish(&hashing, done), "hashing", done);
         for (size_t i = 0; i < n; i++) {
                 const struct hash_value value =
@@ -89,21 +95,26 @@ static void compare(struct device *device, const struct mapping *memory, struct 
                 }
         }
         hashing_deinit(&hashing);
+        device_put_stream(device, stream);
         printf("%zu random blocks: the kernel's hashes are those of the reference\n", n);
 }
 
 static double hash(struct device *device, const struct mapping *memory, struct mover_done *done)
 {
         struct hashing hashing = { 0 };
-        uint64_t start = clock_now(CLOCK_MONOTONIC);
+        CUstream stream;
+        uint64_t start;
         double seconds;
 
-        must(hashing_start(&hashing, &device->hasher, memory->base, memory->size / HASH_BLOCK,
-                           done),
+        must(device_get_stream(device, &stream, done), "a stream", done);
+        start = clock_now(CLOCK_MONOTONIC);
+        must(hashing_start(&hashing, &device->hasher, stream, memory->base,
+                           memory->size / HASH_BLOCK, done),
              "hashing", done);
         must(hashing_finish(&hashing, done), "hashing", done);
         seconds = (double)(clock_now(CLOCK_MONOTONIC) - start) / 1e9;
         hashing_deinit(&hashing);
+        device_put_stream(device, stream);
         return seconds;
 }
 

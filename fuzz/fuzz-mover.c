@@ -181,6 +181,20 @@ static bool say(const void *packet, size_t size, const int *fds, size_t n_fds)
         return serve_one(&fuzz.mover) == 0;
 }
 
+/* Until then the mover would take nothing, and what asks for it would wait. */
+static void end_lending(void)
+{
+        struct mover_lend end = {
+                .header = { MOVER_WIRE_MAGIC, MOVER_WIRE_VERSION, MOVER_LEND_END, 0, 0 },
+        };
+
+        rest();
+        for (end.call = 0; end.call < MOVER_CALLS; end.call++)
+                while (fuzz.mover.n_lent[end.call] > 0)
+                        assert(say(&end, sizeof(end), NULL, 0));
+        rest();
+}
+
 /* A checkpoint of ourselves would never end. */
 static void choose_process(union packet *packet, size_t size)
 {
@@ -262,7 +276,9 @@ static bool one_packet(struct input *input)
                 fds[n_fds++] = fuzz.pidfd;
         if (size == 0 || !say(&packet, size, fds, n_fds))
                 return false;
-        if (head.request % 2)
+        if (operation->run == run_lend)
+                end_lending();
+        else if (head.request % 2)
                 rest();
         return true;
 }

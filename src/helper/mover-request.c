@@ -94,13 +94,27 @@ int mover_hold(struct mover *mover, pid_t pid, uint64_t bytes, mover_done_fn don
                              (struct pending){ .done = done, .userdata = userdata });
 }
 
-int mover_lend(struct mover *mover, bool wanted, mover_done_fn done, void *userdata)
+static int request_lend(struct mover *mover, enum mover_message what, pid_t pid,
+                        enum mover_call call, uint64_t bytes, mover_done_fn done, void *userdata)
 {
-        struct mover_lend message = { .header = mover_make_header(MOVER_LEND, 0, 0),
-                                      .wanted = wanted };
+        struct mover_lend message = {
+                .header = mover_make_header(what, 0, 0), .pid = pid, .call = call, .bytes = bytes
+        };
 
         return mover_request(mover, &message, sizeof(message), NULL, 0,
                              (struct pending){ .done = done, .userdata = userdata });
+}
+
+int mover_lend(struct mover *mover, pid_t pid, enum mover_call call, mover_done_fn done,
+               void *userdata)
+{
+        return request_lend(mover, MOVER_LEND, pid, call, 0, done, userdata);
+}
+
+int mover_lend_end(struct mover *mover, pid_t pid, enum mover_call call, uint64_t bytes,
+                   mover_done_fn done, void *userdata)
+{
+        return request_lend(mover, MOVER_LEND_END, pid, call, bytes, done, userdata);
 }
 
 /* Jobs. */

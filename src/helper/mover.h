@@ -108,10 +108,16 @@ int mover_checkpoint(struct mover *mover, pid_t pid, int pidfd, enum mover_check
 int mover_hold(struct mover *mover, pid_t pid, uint64_t bytes, mover_done_fn done, void *userdata);
 
 /*
- * mover_lend() - give back the margin of its device (mover/margin.h), for a checkpoint that the mover of another
- * device asks for; then, not @wanted any more, take it again. @done may be NULL.
+ * mover_lend() - make its device ready for a call of the driver that the mover of another device makes for @pid: it
+ * gives back its margin, and takes no memory until mover_lend_end(). For a restore it lets go of what it holds for @pid.
+ * Errors of @done: -ENOSPC, there is too little for a checkpoint.
  */
-int mover_lend(struct mover *mover, bool wanted, mover_done_fn done, void *userdata);
+int mover_lend(struct mover *mover, pid_t pid, enum mover_call call, mover_done_fn done,
+               void *userdata);
+
+/* mover_lend_end() - behind it. @bytes: to hold for @pid, which a checkpoint has made free, or 0. @done may be NULL. */
+int mover_lend_end(struct mover *mover, pid_t pid, enum mover_call call, uint64_t bytes,
+                   mover_done_fn done, void *userdata);
 
 typedef void (*mover_progress_fn)(struct mover *mover, uint64_t bytes_done, uint64_t bytes_total,
                                   void *userdata);

@@ -4,11 +4,17 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
 #include "mover/driver.h"
 #include "mover/process-call.h"
+
+/* A restore begins so often with a hold that is found taken when it is let go; the last time it is not looked. */
+#define RESTORE_TRIES 3
+
+#define LOOK_NS 1000000
 
 /* The process that is meant, and what is to be done with it. */
 struct target {
@@ -100,20 +106,6 @@ static int restore(const struct target *target, struct mover_done *done)
         return r;
 }
 
-/* Back to a running process, as far as the driver lets us; what failed first is what is told. */
-static void undo(const struct target *target)
-{
-        struct mover_done ignored = { 0 };
-        CUprocessState state;
-
-        if (get_state(target, &state, &ignored) < 0)
-                return;
-        if (state == CU_PROCESS_STATE_CHECKPOINTED && restore(target, &ignored) < 0)
-                return;
-        if (state != CU_PROCESS_STATE_RUNNING)
-                (void)unlock(target, &ignored);
-}
-
 /* With what is lent of the margin. False: not known, for want of a context. */
 static bool read_free(struct device *device, uint64_t *ret_bytes)
 {
@@ -127,56 +119,146 @@ static bool read_free(struct device *device, uint64_t *ret_bytes)
         return true;
 }
 
-static int take_hold(struct device *device, struct holds *holds,
-                     const struct mover_checkpoint *request, struct mover_done *done)
-{
-        return hold_take(holds, device, request->pid, request->bytes, request->header.id, done);
-}
+/*
+ * The one checkpoint: from before it makes memory free until that is held nothing else of the mover takes any.
+ */
 
-static int drop_hold(struct holds *holds, const struct mover_checkpoint *request,
-                     struct mover_done *done)
-{
-        return hold_drop(holds, request->pid, request->header.id, done);
-}
-
-/* The way back is kept free: the process has just had all of it. */
 static int checkpoint_and_hold(struct device *device, struct holds *holds,
                                const struct target *target, struct mover_done *done)
 {
         const struct mover_checkpoint *request = target->request;
-        uint64_t before, after;
         struct mover_done ignored = { 0 };
+        uint64_t before, after;
         int r;
 
-        (void)fault_point("mover.checkpointing"); /* to wait; it cannot fail */
         if (!read_free(device, &before))
                 before = UINT64_MAX;
-        else if (before < margin_get_room(&device->margin))
-                return -ENOSPC;
         r = checkpoint(target, done);
         if (r < 0)
                 return r;
+        (void)fault_point("mover.freed"); /* to kill or to wait; it cannot fail */
         done->bytes = read_free(device, &after) && after > before ? after - before : 0;
-        done->is_held = take_hold(device, holds, request, &ignored) == 0;
+        done->is_held = hold_take_within(holds, device, request->pid, request->bytes,
+                                         request->header.id, &ignored) == 0;
         return 0;
 }
 
-/* Who has too little is never checkpointed again, so he is not asked. The margin is taken again behind the way back. */
+static int checkpoint_in_window(struct device *device, struct holds *holds,
+                                const struct target *target, struct mover_done *done)
+{
+        int r;
+
+        device_open_window(device, ROOM_FREEING);
+        r = checkpoint_and_hold(device, holds, target, done);
+        device_close_window(device, ROOM_FREEING);
+        return r;
+}
+
+/* A process with too little for the call is never checkpointed again, so it is not asked. */
 static int checkpoint_with_margin(struct device *device, struct holds *holds,
                                   const struct target *target, struct mover_done *done)
 {
         int r;
 
         device_lend_margin(device);
-        r = checkpoint_and_hold(device, holds, target, done);
+        (void)fault_point("mover.checkpointing"); /* to wait; it cannot fail */
+        r = device_begin_call(device);
+        if (r == 0) {
+                r = checkpoint_in_window(device, holds, target, done);
+                device_end_call(device);
+        }
         device_return_margin(device);
         return r;
+}
+
+/* The one restore: from before its hold is let go until the driver has answered nothing of the mover takes memory. */
+
+/* The driver may be late to tell what we have just let go. Where it cannot be asked, there is. */
+static bool has_room(struct device *device, uint64_t bytes)
+{
+        const struct timespec moment = { .tv_nsec = LOOK_NS };
+        uint64_t until_ns = clock_now(CLOCK_MONOTONIC) + MARGIN_LATE_NS, free_bytes;
+
+        while (read_free(device, &free_bytes)) {
+                if (free_bytes >= bytes)
+                        return true;
+                if (clock_now(CLOCK_MONOTONIC) >= until_ns)
+                        return false;
+                (void)nanosleep(&moment, NULL);
+        }
+        return true;
+}
+
+/* Of the hold; -EAGAIN: nothing was asked of the driver, for a program outside has taken some of it. */
+static int restore_in_window(struct device *device, struct holds *holds,
+                             const struct target *target, bool is_last, struct mover_done *done)
+{
+        const struct mover_checkpoint *request = target->request;
+        int r;
+
+        device_open_window(device, ROOM_RESTORING);
+        r = hold_drop(holds, request->pid, request->header.id, done);
+        (void)fault_point("mover.restoring"); /* to kill or to wait: there is no way back */
+        if (r == 0 && !is_last && !has_room(device, request->bytes))
+                r = -EAGAIN;
+        if (r == 0)
+                r = restore(target, done);
+        device_close_window(device, ROOM_RESTORING);
+        return r;
+}
+
+/*
+ * A hold that was taken again is memory, whatever the driver says of it a moment later: so the last time nobody asks
+ * how much is free.
+ */
+static int restore_from_hold(struct device *device, struct holds *holds,
+                             const struct target *target, struct mover_done *done)
+{
+        const struct mover_checkpoint *request = target->request;
+        int r = -EAGAIN;
+
+        for (int i = 1; i <= RESTORE_TRIES && r == -EAGAIN; i++) {
+                r = hold_take(holds, device, request->pid, request->bytes, request->header.id,
+                              done);
+                if (r == 0)
+                        r = driver_fault_point(done, "mover.held");
+                if (r < 0)
+                        return r == -ENOMEM ? -ENOSPC : r;
+                r = restore_in_window(device, holds, target, i == RESTORE_TRIES, done);
+        }
+        return r;
+}
+
+/* A margin that is kept leaves nobody behind, and loses no process. */
+static int restore_with_room(struct device *device, struct holds *holds,
+                             const struct target *target, struct mover_done *done)
+{
+        int r;
+
+        device_lend_margin(device);
+        r = restore_from_hold(device, holds, target, done);
+        device_return_margin(device);
+        return r;
+}
+
+/* Back to a running process, as far as the driver lets us; what failed first is what is told. */
+static void undo(struct device *device, struct holds *holds, const struct target *target)
+{
+        struct mover_done ignored = { 0 };
+        CUprocessState state;
+
+        if (get_state(target, &state, &ignored) < 0)
+                return;
+        if (state == CU_PROCESS_STATE_CHECKPOINTED &&
+            restore_with_room(device, holds, target, &ignored) < 0)
+                return;
+        if (state != CU_PROCESS_STATE_RUNNING)
+                (void)unlock(target, &ignored);
 }
 
 static int suspend_from(struct device *device, struct holds *holds, const struct target *target,
                         CUprocessState state, struct mover_done *done)
 {
-        struct mover_done ignored = { 0 };
         int r = 0;
 
         if (state == CU_PROCESS_STATE_RUNNING) {
@@ -189,42 +271,8 @@ static int suspend_from(struct device *device, struct holds *holds, const struct
                 r = checkpoint_with_margin(device, holds, target, done);
         if (r == 0)
                 r = driver_fault_point(done, "mover.checkpointed");
-        if (r < 0) {
-                (void)drop_hold(holds, target->request, &ignored);
-                undo(target);
-        }
-        return r;
-}
-
-/* Whatever is to be done about its room is done before: from here on there is no way back. */
-static int restore_in_room(struct device *device, struct holds *holds, const struct target *target,
-                           struct mover_done *done)
-{
-        const struct mover_checkpoint *request = target->request;
-        int r = take_hold(device, holds, request, done);
-
-        if (r == 0)
-                r = driver_fault_point(done, "mover.held");
         if (r < 0)
-                return r == -ENOMEM ? -ENOSPC : r;
-        device_begin_restore(device);
-        r = drop_hold(holds, request, done);
-        (void)fault_point("mover.restoring"); /* to kill or to wait: there is no way back */
-        if (r == 0)
-                r = restore(target, done);
-        device_end_restore(device);
-        return r;
-}
-
-/* A margin that is kept leaves nobody behind, and loses no process. */
-static int restore_with_room(struct device *device, struct holds *holds,
-                             const struct target *target, struct mover_done *done)
-{
-        int r;
-
-        device_lend_margin(device);
-        r = restore_in_room(device, holds, target, done);
-        device_return_margin(device);
+                undo(device, holds, target);
         return r;
 }
 
@@ -236,7 +284,7 @@ static int resume_from(struct device *device, struct holds *holds, const struct 
         if (state == CU_PROCESS_STATE_CHECKPOINTED)
                 r = restore_with_room(device, holds, target, done);
         else
-                r = drop_hold(holds, target->request, done);
+                r = hold_drop(holds, target->request->pid, target->request->header.id, done);
         if (r == 0)
                 r = driver_fault_point(done, "mover.restored");
         if (r == 0 && state != CU_PROCESS_STATE_RUNNING)

@@ -13,7 +13,6 @@
 #define MARKS_MAX 8
 
 struct copy {
-        CUstream stream;
         CUevent event[MARKS_MAX];    /* used in turn: mark i has event i % MARKS_MAX */
         uint64_t end[MARKS_MAX];     /* bytes that are done when the event is */
         uint64_t n_set, n_passed;    /* marks */
@@ -22,12 +21,10 @@ struct copy {
 };
 
 /* What is not there yet. */
-static int make_stream(struct copy *copy, struct mover_done *done)
+static int make_events(struct copy *copy, struct mover_done *done)
 {
         int r = 0;
 
-        if (!copy->stream)
-                r = DRIVER_CALL(done, cuStreamCreate, &copy->stream, CU_STREAM_NON_BLOCKING);
         for (size_t i = 0; i < MARKS_MAX && r == 0; i++)
                 if (!copy->event[i])
                         r = DRIVER_CALL(done, cuEventCreate, &copy->event[i],
@@ -38,13 +35,13 @@ static int make_stream(struct copy *copy, struct mover_done *done)
 static int copy_init(struct copy *copy, struct mover_done *done)
 {
         struct device *device = copy->control->device;
-        int r = make_stream(copy, done);
+        int r = make_events(copy, done);
 
         if (r != -ENOMEM || !device)
                 return r;
         driver_forget(done);
         device_lend_margin(device);
-        r = make_stream(copy, done);
+        r = make_events(copy, done);
         device_return_margin(device);
         return r;
 }
@@ -52,10 +49,7 @@ static int copy_init(struct copy *copy, struct mover_done *done)
 /* Nothing is under way on the memory when this returns, whatever failed. */
 static void copy_deinit(struct copy *copy)
 {
-        if (copy->stream) {
-                driver.cuStreamSynchronize(copy->stream);
-                driver.cuStreamDestroy_v2(copy->stream);
-        }
+        driver.cuStreamSynchronize(copy->control->stream);
         for (size_t i = 0; i < MARKS_MAX; i++)
                 if (copy->event[i])
                         driver.cuEventDestroy_v2(copy->event[i]);
@@ -79,7 +73,7 @@ static int set_mark(struct copy *copy, struct mover_done *done)
         size_t slot = copy->n_set % MARKS_MAX;
         int r;
 
-        r = DRIVER_CALL(done, cuEventRecord, copy->event[slot], copy->stream);
+        r = DRIVER_CALL(done, cuEventRecord, copy->event[slot], copy->control->stream);
         if (r < 0)
                 return r;
 
@@ -96,17 +90,18 @@ static int queue_copy(struct copy *copy, enum copy_direction direction,
         switch (direction) {
         case COPY_TO_HOST:
                 return DRIVER_CALL(done, cuMemcpyDtoHAsync_v2, part->host + offset,
-                                   part->device + offset, length, copy->stream);
+                                   part->device + offset, length, copy->control->stream);
         case COPY_TO_DEVICE:
                 return DRIVER_CALL(done, cuMemcpyHtoDAsync_v2, part->device + offset,
-                                   part->host + offset, length, copy->stream);
+                                   part->host + offset, length, copy->control->stream);
         case COPY_BETWEEN_DEVICES:
                 if (copy->control->from_context)
                         return DRIVER_CALL(done, cuMemcpyPeerAsync, part->device + offset,
                                            copy->control->to_context, part->from + offset,
-                                           copy->control->from_context, length, copy->stream);
+                                           copy->control->from_context, length,
+                                           copy->control->stream);
                 return DRIVER_CALL(done, cuMemcpyDtoDAsync_v2, part->device + offset,
-                                   part->from + offset, length, copy->stream);
+                                   part->from + offset, length, copy->control->stream);
         }
         __builtin_unreachable();
 }

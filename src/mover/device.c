@@ -58,38 +58,68 @@ int device_init(struct device *device, const char *uuid, struct mover_done *done
                 return r;
 
         *device = (struct device){ .lock = PTHREAD_MUTEX_INITIALIZER,
-                                   .restores = PTHREAD_RWLOCK_INITIALIZER,
+                                   .streams = { .lock = PTHREAD_MUTEX_INITIALIZER },
                                    .id = id };
+        room_init(&device->room);
         hasher_init(&device->hasher);
         margin_init(&device->margin);
         return 0;
 }
 
-/* A restore that is under way has what is free; the next who enters takes it then. */
+/* While a window is open that has what is free; the next one to enter takes the margin then. */
 static void take_margin(struct device *device)
 {
-        /* Who returns it while we find it lent does not come in here, and leaves it to us. */
-        while (margin_is_lacking(&device->margin) &&
-               pthread_rwlock_trywrlock(&device->restores) == 0) {
-                margin_take(&device->margin, device->id);
-                pthread_rwlock_unlock(&device->restores);
+        struct room_taking taking;
+
+        /* A margin that is returned while we find it lent is taken by us: its return did not come in here. */
+        while (margin_is_lacking(&device->margin) && room_try(&device->room, &taking)) {
+                margin_take(&device->margin, &taking, device->id);
+                room_end(&taking);
         }
 }
 
-static int make_context(struct device *device, struct mover_done *done)
+/* As far as there is room for them. */
+static void make_streams(struct streams *streams)
+{
+        struct mover_done ignored = { 0 };
+
+        pthread_mutex_lock(&streams->lock);
+        while (streams->n < STREAMS_READY &&
+               DRIVER_CALL(&ignored, cuStreamCreate, &streams->idle[streams->n],
+                           CU_STREAM_NON_BLOCKING) == 0)
+                streams->n++;
+        pthread_mutex_unlock(&streams->lock);
+}
+
+static int make_context_locked(struct device *device, struct mover_done *done)
 {
         size_t total;
         int r = DRIVER_CALL(done, cuDeviceTotalMem_v2, &total, device->id);
 
-        if (r < 0)
-                return r;
-        device_begin_taking(device);
-        r = DRIVER_CALL(done, cuDevicePrimaryCtxRetain, &device->context, device->id);
-        device_end_taking(device);
-        if (r < 0)
+        if (r == 0)
+                r = DRIVER_CALL(done, cuDevicePrimaryCtxRetain, &device->context, device->id);
+        if (r == 0)
+                r = DRIVER_CALL(done, cuCtxSetCurrent, device->context);
+        if (r < 0) {
                 device->context = NULL;
-        else
-                margin_want(&device->margin, total);
+                return r;
+        }
+        make_streams(&device->streams);
+        margin_want(&device->margin, total);
+        return 0;
+}
+
+/* A window is not waited for with the lock: those who have it open look for the context. */
+static int make_context(struct device *device, struct mover_done *done)
+{
+        struct room_taking taking = room_begin(&device->room);
+        int r = 0;
+
+        pthread_mutex_lock(&device->lock);
+        if (!device->context)
+                r = make_context_locked(device, done);
+        pthread_mutex_unlock(&device->lock);
+        room_end(&taking);
         return r;
 }
 
@@ -97,14 +127,15 @@ int device_enter(struct device *device, struct mover_done *done)
 {
         int r = 0;
 
-        pthread_mutex_lock(&device->lock);
-        if (!device->context)
+        if (!device_has_context(device))
                 r = make_context(device, done);
-        if (r == 0)
-                r = DRIVER_CALL(done, cuCtxSetCurrent, device->context);
+        if (r < 0)
+                return r;
+        pthread_mutex_lock(&device->lock);
+        r = DRIVER_CALL(done, cuCtxSetCurrent, device->context);
+        pthread_mutex_unlock(&device->lock);
         if (r == 0)
                 take_margin(device);
-        pthread_mutex_unlock(&device->lock);
         return r;
 }
 
@@ -119,6 +150,7 @@ int device_drop(struct device *device, struct mover_done *done)
                 device->context = NULL;
                 hasher_forget(&device->hasher);
                 margin_drop(&device->margin);
+                device->streams.n = 0; /* they went with it */
         }
         pthread_mutex_unlock(&device->lock);
         return r;
@@ -134,25 +166,25 @@ bool device_has_context(struct device *device)
         return has;
 }
 
-void device_begin_restore(struct device *device)
+struct room_taking device_begin_taking(struct device *device)
 {
-        pthread_rwlock_rdlock(&device->restores);
+        return room_begin(&device->room);
 }
 
-void device_end_restore(struct device *device)
+void device_end_taking(struct device *device, struct room_taking *taking)
 {
-        pthread_rwlock_unlock(&device->restores);
+        room_end(taking);
         take_margin(device);
 }
 
-void device_begin_taking(struct device *device)
+void device_open_window(struct device *device, enum room_window window)
 {
-        pthread_rwlock_wrlock(&device->restores);
+        room_open(&device->room, window);
 }
 
-void device_end_taking(struct device *device)
+void device_close_window(struct device *device, enum room_window window)
 {
-        pthread_rwlock_unlock(&device->restores);
+        room_close(&device->room, window);
         take_margin(device);
 }
 
@@ -167,17 +199,74 @@ void device_return_margin(struct device *device)
         take_margin(device);
 }
 
-int device_create_stream(struct device *device, CUstream *ret_stream, struct mover_done *done)
+/* It looks in the device's context, which may not be there: then nobody knows what is free. */
+int device_begin_call(struct device *device)
+{
+        struct mover_done ignored = { 0 };
+
+        if (!device_has_context(device) || device_enter(device, &ignored) < 0)
+                return margin_begin_call(&device->margin, false);
+        return margin_begin_call(&device->margin, true);
+}
+
+void device_end_call(struct device *device)
+{
+        margin_end_call(&device->margin);
+}
+
+static CUstream pop_stream(struct streams *streams)
+{
+        CUstream stream = NULL;
+
+        pthread_mutex_lock(&streams->lock);
+        if (streams->n > 0)
+                stream = streams->idle[--streams->n];
+        pthread_mutex_unlock(&streams->lock);
+        return stream;
+}
+
+static int create_stream(struct device *device, CUstream *ret_stream, struct mover_done *done)
 {
         int r = DRIVER_CALL(done, cuStreamCreate, ret_stream, CU_STREAM_NON_BLOCKING);
 
         if (r != -ENOMEM)
                 return r;
         driver_forget(done);
-        device_lend_margin(device);
+        margin_lend(&device->margin);
         r = DRIVER_CALL(done, cuStreamCreate, ret_stream, CU_STREAM_NON_BLOCKING);
-        device_return_margin(device);
+        margin_return(&device->margin);
         return r;
+}
+
+int device_get_stream(struct device *device, CUstream *ret_stream, struct mover_done *done)
+{
+        struct room_taking taking;
+        int r;
+
+        *ret_stream = pop_stream(&device->streams);
+        if (*ret_stream)
+                return 0;
+        taking = device_begin_taking(device);
+        r = create_stream(device, ret_stream, done);
+        device_end_taking(device, &taking);
+        return r;
+}
+
+void device_put_stream(struct device *device, CUstream stream)
+{
+        struct streams *streams = &device->streams;
+        bool is_kept = false;
+
+        if (!stream)
+                return;
+        pthread_mutex_lock(&streams->lock);
+        if (streams->n < STREAMS_MAX) {
+                streams->idle[streams->n++] = stream;
+                is_kept = true;
+        }
+        pthread_mutex_unlock(&streams->lock);
+        if (!is_kept)
+                driver.cuStreamDestroy_v2(stream);
 }
 
 int device_read_free(struct device *device, uint64_t *ret_free, struct mover_done *done)
@@ -189,12 +278,13 @@ int device_read_free(struct device *device, uint64_t *ret_free, struct mover_don
 
 int device_load_hasher(struct device *device, struct mover_done *done)
 {
+        struct room_taking taking;
         int r;
 
         if (!hasher_wants_loading(&device->hasher))
                 return hasher_load(&device->hasher, device->id, done);
-        device_begin_taking(device);
+        taking = device_begin_taking(device);
         r = hasher_load(&device->hasher, device->id, done);
-        device_end_taking(device);
+        device_end_taking(device, &taking);
         return r;
 }

@@ -16,15 +16,30 @@
 #include "abi/cuda.h"
 #include "mover/hasher.h"
 #include "mover/margin.h"
+#include "mover/room.h"
 #include "wire/mover.h"
 
 #define DEVICE_UUID_MAX 48
+
+/*
+ * Streams that are not in use. They are made with the context, one for each copy that may be under way: a copy
+ * that begins while a window is open (mover/room.h) takes no memory.
+ */
+#define STREAMS_READY 8
+#define STREAMS_MAX   16
+
+struct streams {
+        pthread_mutex_t lock;
+        CUstream idle[STREAMS_MAX];
+        size_t n;
+};
 
 struct device {
         pthread_mutex_t lock;
         CUdevice id;
         CUcontext context; /* or NULL */
-        pthread_rwlock_t restores;
+        struct room room;
+        struct streams streams;
         struct hasher hasher;
         struct margin margin; /* there with the context */
 };
@@ -45,23 +60,31 @@ int device_drop(struct device *device, struct mover_done *done);
 
 bool device_has_context(struct device *device);
 
-/*
- * device_begin_restore() - until device_end_restore(), what was held for the restore of a process is free,
- * and only for that: who would take memory of the device for a context or to hold it, waits.
- */
-void device_begin_restore(struct device *device);
-void device_end_restore(struct device *device);
+/* device_begin_taking() - room_begin(); the margin is taken behind device_end_taking(), if it is lacking. */
+struct room_taking device_begin_taking(struct device *device);
+void device_end_taking(struct device *device, struct room_taking *taking);
 
-/* device_begin_taking() - likewise, around the taking; waits until no restore is under way. */
-void device_begin_taking(struct device *device);
-void device_end_taking(struct device *device);
+/* device_open_window() - room_open(); likewise. */
+void device_open_window(struct device *device, enum room_window window);
+void device_close_window(struct device *device, enum room_window window);
 
 /* device_lend_margin() - until device_return_margin(), around calls in which the driver takes memory for itself. */
 void device_lend_margin(struct device *device);
 void device_return_margin(struct device *device);
 
-/* device_create_stream() - with the margin lent if there is no room for it. In the current context. */
-int device_create_stream(struct device *device, CUstream *ret_stream, struct mover_done *done);
+/*
+ * device_begin_call() - with the margin lent: until device_end_call() a part of it is for one checkpoint.
+ * Errors: -ENOSPC, there is too little: the call is not to be made.
+ */
+int device_begin_call(struct device *device);
+void device_end_call(struct device *device);
+
+/*
+ * device_get_stream() - one that nothing else uses, until device_put_stream() when nothing is under way on it. It is
+ * of the device's context, which is current. A NULL one is fine to put.
+ */
+int device_get_stream(struct device *device, CUstream *ret_stream, struct mover_done *done);
+void device_put_stream(struct device *device, CUstream stream);
 
 /* device_read_free() - what is free of the device, without what is missing of the margin. */
 int device_read_free(struct device *device, uint64_t *ret_free, struct mover_done *done);

@@ -28,14 +28,17 @@ void difference_begin(struct difference *difference, struct job *job, struct dev
         int r;
 
         difference->job = job;
+        difference->device = device;
         if (job->n_hashes == 0)
                 return;
         r = driver_fault_point(failure, "mover.hashing");
         if (r == 0)
                 r = device_load_hasher(device, failure);
         if (r == 0)
-                r = hashing_start(&difference->hashing, &device->hasher, job->target_mapping.base,
-                                  job->n_hashes, failure);
+                r = device_get_stream(device, &difference->stream, failure);
+        if (r == 0)
+                r = hashing_start(&difference->hashing, &device->hasher, difference->stream,
+                                  job->target_mapping.base, job->n_hashes, failure);
         difference->error = r;
         difference->is_under_way = r == 0;
 }
@@ -97,6 +100,8 @@ void difference_log(const struct difference *difference)
 void difference_deinit(struct difference *difference)
 {
         hashing_deinit(&difference->hashing);
+        if (difference->stream)
+                device_put_stream(difference->device, difference->stream);
         free(difference->is_unchanged);
         *difference = (struct difference){ 0 };
 }

@@ -17,6 +17,8 @@
 
 struct difference {
         struct job *job;
+        struct device *device;
+        CUstream stream; /* of @hashing */
         struct hashing hashing;
         bool is_under_way;
         bool *is_unchanged; /* of each block, once found; else NULL: nobody knows */

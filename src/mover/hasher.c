@@ -63,17 +63,16 @@ static int launch(const struct hasher *hasher, CUdeviceptr blocks, uint64_t n,
                            1, 1, 0, stream, parameters, NULL);
 }
 
-int hashing_start(struct hashing *hashing, struct hasher *hasher, CUdeviceptr blocks, size_t n,
-                  struct mover_done *done)
+int hashing_start(struct hashing *hashing, struct hasher *hasher, CUstream stream,
+                  CUdeviceptr blocks, size_t n, struct mover_done *done)
 {
         void *values = NULL;
         int r;
 
         if (n == 0)
                 return 0;
-        r = DRIVER_CALL(done, cuStreamCreate, &hashing->stream, CU_STREAM_NON_BLOCKING);
-        if (r == 0)
-                r = DRIVER_CALL(done, cuMemAllocHost_v2, &values, n * sizeof(*hashing->values));
+        hashing->stream = stream;
+        r = DRIVER_CALL(done, cuMemAllocHost_v2, &values, n * sizeof(*hashing->values));
         if (r < 0)
                 return r;
         hashing->values = values;
@@ -98,10 +97,8 @@ int hashing_finish(struct hashing *hashing, struct mover_done *done)
 
 void hashing_deinit(struct hashing *hashing)
 {
-        if (hashing->stream) {
+        if (hashing->stream)
                 driver.cuStreamSynchronize(hashing->stream);
-                driver.cuStreamDestroy_v2(hashing->stream);
-        }
         if (hashing->values)
                 driver.cuMemFreeHost(hashing->values);
         *hashing = (struct hashing){ 0 };
@@ -125,17 +122,22 @@ static int compare(const struct hasher *hasher, const void *blocks, const struct
 static int probe_with(struct hasher *hasher, uint32_t *blocks, struct mover_done *done)
 {
         struct hashing hashing = { 0 };
+        CUstream stream;
         uint32_t word = 1;
-        int r;
+        int r = DRIVER_CALL(done, cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+
+        if (r < 0)
+                return r;
 
         for (size_t i = 0; i < N_PROBES * HASH_BLOCK / sizeof(*blocks); i++)
                 blocks[i] = word = word * 1664525 + 1013904223;
-        r = hashing_start(&hashing, hasher, (CUdeviceptr)(uintptr_t)blocks, N_PROBES, done);
+        r = hashing_start(&hashing, hasher, stream, (CUdeviceptr)(uintptr_t)blocks, N_PROBES, done);
         if (r == 0)
                 r = hashing_finish(&hashing, done);
         if (r == 0)
                 r = compare(hasher, blocks, &hashing);
         hashing_deinit(&hashing);
+        driver.cuStreamDestroy_v2(stream);
         return r;
 }
 

@@ -53,9 +53,9 @@ struct hashing {
         size_t n;
 };
 
-/* hashing_start() - the @n blocks from @blocks on, beside whatever else the device does. Errors: driver. */
-int hashing_start(struct hashing *hashing, struct hasher *hasher, CUdeviceptr blocks, size_t n,
-                  struct mover_done *done);
+/* hashing_start() - the @n blocks from @blocks on, on @stream, which is the caller's. Errors: driver. */
+int hashing_start(struct hashing *hashing, struct hasher *hasher, CUstream stream,
+                  CUdeviceptr blocks, size_t n, struct mover_done *done);
 
 /* hashing_finish() - wait for the values. Errors: -EBADMSG (not all are there); driver. */
 int hashing_finish(struct hashing *hashing, struct mover_done *done);

@@ -29,8 +29,9 @@ static uint64_t sum_locked(const struct holds *holds, int pid)
         return sum;
 }
 
-static int add_locked(struct holds *holds, const struct device *device, int pid, uint64_t bytes,
-                      uint32_t request, struct mover_done *done)
+static int add_locked(struct holds *holds, const struct room_taking *taking,
+                      const struct device *device, int pid, uint64_t bytes, uint32_t request,
+                      struct mover_done *done)
 {
         struct hold *hold = calloc(1, sizeof(*hold));
         int r;
@@ -40,7 +41,7 @@ static int add_locked(struct holds *holds, const struct device *device, int pid,
         *hold = (struct hold){
                 .next = holds->first, .pid = pid, .request = request, .bytes = bytes
         };
-        r = mapping_create(&hold->memory, device->id, bytes, done);
+        r = mapping_create(&hold->memory, taking, device->id, bytes, done);
         if (r < 0) {
                 mapping_deinit(&hold->memory);
                 free(hold);
@@ -82,23 +83,52 @@ static uint64_t find_lack(struct holds *holds, int pid, uint64_t wanted, uint32_
         return lack;
 }
 
+static uint64_t round_up(uint64_t bytes)
+{
+        return (bytes + HOLD_UNIT - 1) / HOLD_UNIT * HOLD_UNIT;
+}
+
+/* Of @wanted bytes; another thread may have taken some since it was found to be lacking. */
+static int take(struct holds *holds, const struct room_taking *taking, const struct device *device,
+                int pid, uint64_t wanted, uint32_t request, struct mover_done *done)
+{
+        uint64_t lack;
+        int r;
+
+        pthread_mutex_lock(&holds->lock);
+        lack = find_lack_locked(holds, pid, wanted, request);
+        r = lack > 0 ? add_locked(holds, taking, device, pid, lack, request, done) : 0;
+        pthread_mutex_unlock(&holds->lock);
+        return r;
+}
+
 int hold_take(struct holds *holds, struct device *device, int pid, uint64_t bytes, uint32_t request,
               struct mover_done *done)
 {
-        uint64_t wanted, lack;
+        struct room_taking taking;
         int r;
 
         if (bytes > UINT64_MAX - HOLD_UNIT)
                 return -EINVAL;
-        wanted = (bytes + HOLD_UNIT - 1) / HOLD_UNIT * HOLD_UNIT;
-        if (find_lack(holds, pid, wanted, request) == 0) /* which waits for no restore */
+        if (find_lack(holds, pid, round_up(bytes), request) == 0) /* which waits for no window */
                 return 0;
-        device_begin_taking(device);
-        pthread_mutex_lock(&holds->lock);
-        lack = find_lack_locked(holds, pid, wanted, request); /* another may have taken it since */
-        r = lack > 0 ? add_locked(holds, device, pid, lack, request, done) : 0;
-        pthread_mutex_unlock(&holds->lock);
-        device_end_taking(device);
+        taking = device_begin_taking(device);
+        r = take(holds, &taking, device, pid, round_up(bytes), request, done);
+        device_end_taking(device, &taking);
+        return r;
+}
+
+int hold_take_within(struct holds *holds, struct device *device, int pid, uint64_t bytes,
+                     uint32_t request, struct mover_done *done)
+{
+        struct room_taking taking;
+        int r;
+
+        if (bytes > UINT64_MAX - HOLD_UNIT)
+                return -EINVAL;
+        taking = room_begin_within(&device->room);
+        r = take(holds, &taking, device, pid, round_up(bytes), request, done);
+        room_end(&taking);
         return r;
 }
 

@@ -31,6 +31,10 @@ struct holds {
 int hold_take(struct holds *holds, struct device *device, int pid, uint64_t bytes, uint32_t request,
               struct mover_done *done);
 
+/* hold_take_within() - likewise, in a freeing window that the caller has open: of what it has made free. */
+int hold_take_within(struct holds *holds, struct device *device, int pid, uint64_t bytes,
+                     uint32_t request, struct mover_done *done);
+
 /*
  * hold_drop() - let go of all that is held for @pid, but for what a request after @request has
  * taken: requests of several lanes overtake one another. Errors: -EIO, it is not free: the driver

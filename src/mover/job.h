@@ -80,11 +80,12 @@ struct job {
         struct mapping source_mapping, staging, target_mapping;
         CUcontext source_context; /* of a device that ours has no access to; NULL: it has */
         CUdevice source_device;
-        uint64_t n_staged;            /* bytes from the first piece on that are in @staging */
-        int stage_error;              /* a failure that is not just want of memory */
-        struct mover_done stage_done; /* its driver call */
-        uint64_t stage_ns;            /* how long staging copied */
-        uint64_t told_ns;             /* when progress was told */
+        struct room_taking stage_taking; /* of staging's memory, from when it was asked for */
+        uint64_t n_staged;               /* bytes from the first piece on that are in @staging */
+        int stage_error;                 /* a failure that is not just want of memory */
+        struct mover_done stage_done;    /* its driver call */
+        uint64_t stage_ns;               /* how long staging copied */
+        uint64_t told_ns;                /* when progress was told */
         bool is_half_passed;
 };
 

@@ -18,12 +18,17 @@ struct live {
         struct device *device;
         struct mover_done *done;
         struct mapping bounce; /* memory of our own */
+        CUstream stream;       /* of the hashes */
 };
 
 static int make_bounce(struct live *live, uint64_t size)
 {
-        int r = mapping_create(&live->bounce, live->device->id, size, live->done);
+        struct room_taking taking = device_begin_taking(live->device);
+        int r = mapping_create(&live->bounce, &taking, live->device->id, size, live->done);
 
+        device_end_taking(live->device, &taking);
+        if (r == 0)
+                r = device_get_stream(live->device, &live->stream, live->done);
         return r < 0 ? r : mapping_map(&live->bounce, &size, &live->device->id, 1, live->done);
 }
 
@@ -39,7 +44,8 @@ static int copy_to_host(const struct live *live, char *host, uint64_t length)
 static int copy_bounced(struct live *live, char *host, struct hash_value *hashes, size_t n)
 {
         struct hashing hashing = { 0 };
-        int r = hashing_start(&hashing, &live->device->hasher, live->bounce.base, n, live->done);
+        int r = hashing_start(&hashing, &live->device->hasher, live->stream, live->bounce.base, n,
+                              live->done);
 
         for (size_t i = 0; i < n; i++)
                 hashes[i] = HASH_UNKNOWN;
@@ -118,5 +124,6 @@ int live_run(const struct copy_part *parts, size_t n_parts, struct job *job, str
         for (size_t i = 0; i < n_parts && r == 0 && !job->must_stop; i++)
                 r = copy_part(&live, &parts[i], ret_copied);
         mapping_deinit(&live.bounce);
+        device_put_stream(device, live.stream);
         return r;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mover/mapping.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -40,7 +41,8 @@ int mapping_import(struct mapping *mapping, const uint64_t *sizes, int *fds, siz
         return r;
 }
 
-int mapping_create(struct mapping *mapping, CUdevice device, uint64_t size, struct mover_done *done)
+int mapping_create(struct mapping *mapping, const struct room_taking *taking, CUdevice device,
+                   uint64_t size, struct mover_done *done)
 {
         const CUmemAllocationProp properties = {
                 .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -48,6 +50,7 @@ int mapping_create(struct mapping *mapping, CUdevice device, uint64_t size, stru
         };
         int r;
 
+        assert(taking->room);
         r = prepare(mapping, &size, 1);
         if (r == 0)
                 r = DRIVER_CALL(done, cuMemCreate, &mapping->handles[0], size, &properties, 0);

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "abi/cuda.h"
+#include "mover/room.h"
 #include "wire/mover.h"
 
 struct mapping {
@@ -31,9 +32,9 @@ struct mapping {
 int mapping_import(struct mapping *mapping, const uint64_t *sizes, int *fds, size_t n,
                    struct mover_done *done);
 
-/* mapping_create() - @size bytes of new memory on @device, not to be exported. */
-int mapping_create(struct mapping *mapping, CUdevice device, uint64_t size,
-                   struct mover_done *done);
+/* mapping_create() - @size bytes of new memory on @device, not to be exported; @taking: by what right. */
+int mapping_create(struct mapping *mapping, const struct room_taking *taking, CUdevice device,
+                   uint64_t size, struct mover_done *done);
 
 /* mapping_map() - make it all accessible to the devices @ids, at most two. */
 int mapping_map(struct mapping *mapping, const uint64_t *sizes, const CUdevice *ids, size_t n_ids,

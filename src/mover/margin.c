@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mover/margin.h"
 
+#include <errno.h>
+#include <time.h>
+
 #include "base/clock.h"
 #include "base/size.h"
 #include "mover/driver.h"
@@ -13,15 +16,22 @@
 #define MARGIN_PART 64 /* of small devices */
 #define MARGIN_UNIT (2 * MIB)
 
-/* Of the margin; several may need it at once. */
+/* Each call has so much of the margin for itself, for as long as it takes. */
 #define ROOM_PART 4
+
+#define NS_PER_SECOND 1000000000u
+#define LOOK_NS       1000000u
+
+/* So long a call waits for the parts of those that are under way: they take a second at most. */
+#define CALLS_NS 3000000000u
 
 /* Between two tries where there is no room. */
 #define TAKE_AGAIN_NS 50000000u
 
 void margin_init(struct margin *margin)
 {
-        *margin = (struct margin){ .lock = PTHREAD_MUTEX_INITIALIZER };
+        *margin = (struct margin){ .lock = PTHREAD_MUTEX_INITIALIZER,
+                                   .changed = PTHREAD_COND_INITIALIZER };
 }
 
 void margin_want(struct margin *margin, uint64_t total)
@@ -53,21 +63,21 @@ static bool is_lacking_locked(const struct margin *margin)
                clock_now(CLOCK_MONOTONIC) >= margin->not_before_ns;
 }
 
-static void take_locked(struct margin *margin, CUdevice id)
+static void take_locked(struct margin *margin, const struct room_taking *taking, CUdevice id)
 {
         struct mover_done ignored = { 0 };
 
         if (!is_lacking_locked(margin) ||
-            mapping_create(&margin->memory, id, margin->wanted, &ignored) == 0)
+            mapping_create(&margin->memory, taking, id, margin->wanted, &ignored) == 0)
                 return;
         mapping_deinit(&margin->memory);
         margin->not_before_ns = clock_now(CLOCK_MONOTONIC) + TAKE_AGAIN_NS;
 }
 
-void margin_take(struct margin *margin, CUdevice id)
+void margin_take(struct margin *margin, const struct room_taking *taking, CUdevice id)
 {
         pthread_mutex_lock(&margin->lock);
-        take_locked(margin, id);
+        take_locked(margin, taking, id);
         pthread_mutex_unlock(&margin->lock);
 }
 
@@ -104,14 +114,47 @@ bool margin_is_lacking(struct margin *margin)
         return is_lacking;
 }
 
-uint64_t margin_get_room(struct margin *margin)
+static bool has_room_locked(const struct margin *margin)
 {
-        uint64_t room;
+        uint64_t part = margin->wanted / ROOM_PART;
+        struct mover_done ignored = { 0 };
+        size_t free_bytes = 0, total;
+
+        return DRIVER_CALL(&ignored, cuMemGetInfo_v2, &free_bytes, &total) < 0 ||
+               free_bytes >= part * (margin->n_calls + 1);
+}
+
+/* Until a call that is under way has ended, or the driver tells what has just been given back. */
+static void wait_locked(struct margin *margin)
+{
+        uint64_t until_ns = clock_now(CLOCK_MONOTONIC) + LOOK_NS;
+        const struct timespec until = { .tv_sec = (time_t)(until_ns / NS_PER_SECOND),
+                                        .tv_nsec = (long)(until_ns % NS_PER_SECOND) };
+
+        (void)pthread_cond_clockwait(&margin->changed, &margin->lock, CLOCK_MONOTONIC, &until);
+}
+
+int margin_begin_call(struct margin *margin, bool is_known)
+{
+        uint64_t began_ns = clock_now(CLOCK_MONOTONIC);
+        bool has_room;
 
         pthread_mutex_lock(&margin->lock);
-        room = margin->wanted / ROOM_PART;
+        while (!(has_room = !is_known || has_room_locked(margin)) &&
+               clock_now(CLOCK_MONOTONIC) - began_ns <
+                       (margin->n_calls > 0 ? CALLS_NS : MARGIN_LATE_NS))
+                wait_locked(margin);
+        margin->n_calls += has_room;
         pthread_mutex_unlock(&margin->lock);
-        return room;
+        return has_room ? 0 : -ENOSPC;
+}
+
+void margin_end_call(struct margin *margin)
+{
+        pthread_mutex_lock(&margin->lock);
+        margin->n_calls--;
+        pthread_cond_broadcast(&margin->changed);
+        pthread_mutex_unlock(&margin->lock);
 }
 
 int margin_read_free(struct margin *margin, uint64_t *ret_free, struct mover_done *done)

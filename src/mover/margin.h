@@ -19,8 +19,13 @@
 #include "abi/cuda.h"
 #include "mover/mapping.h"
 
+/* So long the driver may not yet tell what was released: it answers before all of it is free. */
+#define MARGIN_LATE_NS 20000000u
+
 struct margin {
         pthread_mutex_t lock;
+        pthread_cond_t changed;
+        unsigned int n_calls; /* that have a part of it: margin_begin_call() */
         unsigned int n_lent;
         uint64_t wanted;        /* bytes; 0: nobody has used the device yet */
         uint64_t not_before_ns; /* there was no room for it */
@@ -34,7 +39,7 @@ void margin_init(struct margin *margin);
 void margin_want(struct margin *margin, uint64_t total);
 
 /* margin_take() - if it is wanted, not lent, and not there. No room for it is no failure. */
-void margin_take(struct margin *margin, CUdevice id);
+void margin_take(struct margin *margin, const struct room_taking *taking, CUdevice id);
 
 /* margin_lend() - until as many margin_return(), behind which margin_take() takes it again. */
 void margin_lend(struct margin *margin);
@@ -46,8 +51,15 @@ void margin_drop(struct margin *margin);
 /* margin_is_lacking() - is it to be taken: wanted, neither there nor lent, and not just tried in vain? */
 bool margin_is_lacking(struct margin *margin);
 
-/* margin_get_room() - so much the driver's own calls need: with less free they are not made. */
-uint64_t margin_get_room(struct margin *margin);
+/*
+ * margin_begin_call() - while it is lent: a part of it is for one call of the driver, until margin_end_call(). Where
+ * there is not enough for all that are under way it waits for their ends.
+ * @is_known: the device's context is current, so that the driver can be asked what is free; else nothing is known
+ *
+ * Errors: -ENOSPC, there is too little for this one.
+ */
+int margin_begin_call(struct margin *margin, bool is_known);
+void margin_end_call(struct margin *margin);
 
 /*
  * margin_read_free() - free memory of the current context's device, but for what is missing of the margin: both of

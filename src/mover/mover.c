@@ -46,9 +46,10 @@ enum lane_name {
         LANE_COPY,
         LANE_CHECKPOINT,
         LANE_HOLD,
+        LANE_LEND,
         N_LANES
 };
-static const unsigned int n_lane_threads[] = { 1, 1, 4, 4, 8, 1 };
+static const unsigned int n_lane_threads[] = { 1, 1, 4, 4, 8, 1, 1 };
 
 _Static_assert(sizeof(n_lane_threads) / sizeof(n_lane_threads[0]) == N_LANES, "one each");
 
@@ -57,7 +58,8 @@ struct mover {
         struct device device;
         struct slabs slabs;
         struct holds holds;
-        size_t n_lent; /* of its margin, for movers of other devices */
+        atomic_uint n_lent[MOVER_CALLS]; /* windows that are open for movers of other devices */
+        atomic_uint n_staging;
         struct lane lanes[N_LANES];
         struct job *jobs;   /* main thread */
         atomic_uint n_jobs; /* that hold, or may hold, memory */
@@ -161,6 +163,7 @@ static int run_job_stage(struct request *request, struct mover_done *done)
         (void)done; /* the run tells a failure */
         transfer_stage(request->job, &request->mover->device, &request->packet.header,
                        request->packet.stage.limit);
+        request->mover->n_staging--;
         return 0;
 }
 
@@ -198,20 +201,61 @@ static int run_hold(struct request *request, struct mover_done *done)
         return hold_drop(&mover->holds, hold->pid, hold->header.id, done);
 }
 
-/* A vgpud that lends nothing has nothing returned. */
+static enum room_window get_window(const struct mover_lend *lend)
+{
+        return lend->call == MOVER_CALL_RESTORE ? ROOM_RESTORING : ROOM_FREEING;
+}
+
+static int begin_lending(struct mover *mover, const struct mover_lend *lend,
+                         struct mover_done *done)
+{
+        int r = lend->call == MOVER_CALL_CHECKPOINT ? device_begin_call(&mover->device) : 0;
+
+        if (r < 0)
+                return r;
+        device_open_window(&mover->device, get_window(lend));
+        if (lend->call == MOVER_CALL_RESTORE)
+                r = hold_drop(&mover->holds, lend->pid, lend->header.id, done);
+        if (r < 0)
+                device_close_window(&mover->device, get_window(lend));
+        return r;
+}
+
 static int run_lend(struct request *request, struct mover_done *done)
 {
+        const struct mover_lend *lend = &request->packet.lend;
         struct mover *mover = request->mover;
+        int r;
 
-        (void)done;
-        if (request->packet.lend.wanted) {
-                mover->n_lent++;
-                device_lend_margin(&mover->device);
-        } else if (mover->n_lent > 0) {
-                mover->n_lent--;
+        if (lend->call >= MOVER_CALLS)
+                return -EINVAL;
+        device_lend_margin(&mover->device);
+        r = begin_lending(mover, lend, done);
+        if (r < 0)
                 device_return_margin(&mover->device);
+        else
+                mover->n_lent[lend->call]++;
+        return r;
+}
+
+/* The hold waits for restoring windows: it keeps no lane that their ends need, for those are closed before. */
+static int run_lend_end(struct request *request, struct mover_done *done)
+{
+        const struct mover_lend *lend = &request->packet.lend;
+        struct mover *mover = request->mover;
+        int r = 0;
+
+        if (lend->call >= MOVER_CALLS)
+                return 0;
+        if (lend->call == MOVER_CALL_CHECKPOINT) {
+                if (lend->bytes > 0)
+                        r = hold_take_within(&mover->holds, &mover->device, lend->pid, lend->bytes,
+                                             lend->header.id, done);
+                device_close_window(&mover->device, ROOM_FREEING);
+                device_end_call(&mover->device);
         }
-        return 0;
+        device_return_margin(&mover->device);
+        return r;
 }
 
 /* What is registered or mapped would go with the context, behind the manager's back. */
@@ -302,6 +346,8 @@ static int stage_job(struct mover *mover, struct request *request)
         job->is_staged = true;
         job->stage = JOB_QUEUED;
         request->job = job_ref(job);
+        if (mover->n_staging++ < n_lane_threads[LANE_STAGE]) /* a thread takes it on at once */
+                transfer_begin_taking(job, &mover->device);
         return 0;
 }
 
@@ -324,6 +370,21 @@ static int stop_job(struct mover *mover, struct request *request)
         if (!job)
                 return -EPROTO;
         job_stop(job);
+        return 0;
+}
+
+/* A restore is answered: its window is closed here, behind nothing. */
+static int begin_lend_end(struct mover *mover, struct request *request)
+{
+        struct mover_lend *lend = &request->packet.lend;
+
+        if (lend->call >= MOVER_CALLS || mover->n_lent[lend->call] == 0) {
+                lend->call = MOVER_CALLS; /* it was lent by a mover before us, which has ended */
+                return 0;
+        }
+        mover->n_lent[lend->call]--;
+        if (lend->call == MOVER_CALL_RESTORE)
+                room_close(&mover->device.room, ROOM_RESTORING);
         return 0;
 }
 
@@ -373,7 +434,9 @@ static const struct operation {
         [MOVER_JOB_END] = { "job-end", sizeof(struct mover_header), .begin = end_job,
                             .run = run_job_end },
         [MOVER_HOLD] = { "hold", sizeof(struct mover_hold), .run = run_hold },
-        [MOVER_LEND] = { "lend", sizeof(struct mover_lend), .run = run_lend },
+        [MOVER_LEND] = { "lend", sizeof(struct mover_lend), .run = run_lend, .lane = LANE_LEND },
+        [MOVER_LEND_END] = { "lend-end", sizeof(struct mover_lend), .begin = begin_lend_end,
+                             .run = run_lend_end, .lane = LANE_CHECKPOINT },
         [MOVER_CHECKPOINT] = { "checkpoint", sizeof(struct mover_checkpoint), .n_fds_max = 1,
                                .run = run_checkpoint, .lane = LANE_CHECKPOINT },
 };

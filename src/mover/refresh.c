@@ -61,7 +61,7 @@ static int copy_found(const struct plan *plan, struct job *job, struct device *d
 
         if (job->is_live)
                 return live_run(plan->parts, plan->n_parts, job, device, ret_copied, done);
-        r = trickle_run(plan->parts, plan->n_parts, job, ret_copied, done);
+        r = trickle_run(plan->parts, plan->n_parts, job, device, ret_copied, done);
         return r < 0 ? r : note_copied(plan, job, difference, *ret_copied);
 }
 

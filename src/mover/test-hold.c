@@ -18,20 +18,21 @@ static struct fixture {
         size_t n_takings;
 } fixture;
 
-void __real_device_begin_taking(struct device *device);
-void __wrap_device_begin_taking(struct device *device);
-void __wrap_device_begin_taking(struct device *device)
+struct room_taking __real_device_begin_taking(struct device *device);
+struct room_taking __wrap_device_begin_taking(struct device *device);
+struct room_taking __wrap_device_begin_taking(struct device *device)
 {
         (void)pthread_barrier_wait(&fixture.takers);
-        __real_device_begin_taking(device);
+        return __real_device_begin_taking(device);
 }
 
-int __wrap_mapping_create(struct mapping *mapping, CUdevice device, uint64_t size,
-                          struct mover_done *done);
-int __wrap_mapping_create(struct mapping *mapping, CUdevice device, uint64_t size,
-                          struct mover_done *done)
+int __wrap_mapping_create(struct mapping *mapping, const struct room_taking *taking,
+                          CUdevice device, uint64_t size, struct mover_done *done);
+int __wrap_mapping_create(struct mapping *mapping, const struct room_taking *taking,
+                          CUdevice device, uint64_t size, struct mover_done *done)
 {
         (void)device, (void)done;
+        assert_true(taking->room == &fixture.device.room && fixture.device.room.n_takings > 0);
         mapping->size = size;
         fixture.taken += size;
         fixture.n_takings++;
@@ -51,8 +52,8 @@ static void set_up(unsigned int n_takers)
 {
         fixture = (struct fixture){
                 .holds = { .lock = PTHREAD_MUTEX_INITIALIZER },
-                .device = { .restores = PTHREAD_RWLOCK_INITIALIZER },
         };
+        room_init(&fixture.device.room);
         assert_int_equal(pthread_barrier_init(&fixture.takers, NULL, n_takers), 0);
 }
 
@@ -116,11 +117,30 @@ static void test_two_who_ask_at_once_take_it_once(void **state)
         tear_down(2);
 }
 
+/* Where nobody else takes anything. */
+static void test_what_a_checkpoint_leaves_is_held_within_its_window(void **state)
+{
+        struct room_taking other;
+        struct mover_done done = { 0 };
+        (void)state;
+
+        set_up(1);
+        device_open_window(&fixture.device, ROOM_FREEING);
+        assert_int_equal(hold_take_within(&fixture.holds, &fixture.device, PID, 3 * MIB, 1, &done),
+                         0);
+        assert_int_equal(fixture.taken, 4 * MIB);
+        assert_int_equal(take(4 * MIB, 2), 0); /* it is there: no window is waited for */
+        assert_false(room_try(&fixture.device.room, &other));
+        device_close_window(&fixture.device, ROOM_FREEING);
+        tear_down(2);
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_only_what_is_lacking_is_taken),
                 cmocka_unit_test(test_two_who_ask_at_once_take_it_once),
+                cmocka_unit_test(test_what_a_checkpoint_leaves_is_held_within_its_window),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,14 @@ static int set_up(void **state)
 
 static void take(void)
 {
-        margin_take(&fixture.margin, 3);
+        static struct room room;
+        struct room_taking taking;
+
+        room_init(&room);
+        taking = room_begin(&room);
+        margin_take(&fixture.margin, &taking, 3);
+        room_end(&taking);
+        room_deinit(&room);
 }
 
 static void test_it_is_there_once_it_is_wanted(void **state)
@@ -139,6 +146,67 @@ static void test_what_is_free_is_without_it(void **state)
         margin_drop(&fixture.margin);
 }
 
+/* The driver has said nothing of what was given back just now. */
+static _Atomic int n_looks;
+
+static CUresult get_late_info(size_t *ret_free, size_t *ret_total)
+{
+        *ret_free = n_looks++ == 0 ? 0 : 64 * MIB;
+        *ret_total = 80 * GIB;
+        return CUDA_SUCCESS;
+}
+
+static CUresult get_no_info(size_t *ret_free, size_t *ret_total)
+{
+        *ret_free = 15 * MIB;
+        *ret_total = 80 * GIB;
+        return CUDA_SUCCESS;
+}
+
+static void test_what_was_just_given_back_is_waited_for(void **state)
+{
+        (void)state;
+        n_looks = 0;
+        driver.cuMemGetInfo_v2 = get_late_info;
+        margin_want(&fixture.margin, 80 * GIB);
+        assert_int_equal(margin_begin_call(&fixture.margin, true), 0);
+        assert_int_equal(n_looks, 2);
+        margin_end_call(&fixture.margin);
+        driver.cuMemGetInfo_v2 = get_no_info;
+        assert_int_equal(margin_begin_call(&fixture.margin, true), -ENOSPC);
+        assert_int_equal(margin_begin_call(&fixture.margin, false), 0); /* nothing is known */
+        margin_end_call(&fixture.margin);
+}
+
+static void *run_call(void *unused)
+{
+        (void)unused;
+        assert_int_equal(margin_begin_call(&fixture.margin, true), 0);
+        margin_end_call(&fixture.margin);
+        return NULL;
+}
+
+/* 64 MiB are enough for four. */
+static void test_each_call_has_a_part_of_its_own(void **state)
+{
+        pthread_t fifth;
+
+        (void)state;
+        n_looks = 1;
+        driver.cuMemGetInfo_v2 = get_late_info;
+        margin_want(&fixture.margin, 80 * GIB);
+        for (int i = 0; i < 4; i++)
+                assert_int_equal(margin_begin_call(&fixture.margin, true), 0);
+        assert_int_equal(pthread_create(&fifth, NULL, run_call, NULL), 0);
+        while (n_looks < 6)
+                sched_yield();
+        margin_end_call(&fixture.margin);
+        assert_int_equal(pthread_join(fifth, NULL), 0);
+        for (int i = 0; i < 3; i++)
+                margin_end_call(&fixture.margin);
+        assert_int_equal(fixture.margin.n_calls, 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -146,6 +214,8 @@ int main(void)
                 cmocka_unit_test_setup(test_a_small_device_has_a_small_one, set_up),
                 cmocka_unit_test_setup(test_it_is_lent_until_the_last_returns_it, set_up),
                 cmocka_unit_test_setup(test_what_is_free_is_without_it, set_up),
+                cmocka_unit_test_setup(test_what_was_just_given_back_is_waited_for, set_up),
+                cmocka_unit_test_setup(test_each_call_has_a_part_of_its_own, set_up),
                 cmocka_unit_test_setup(test_what_others_have_taken_meanwhile_is_taken_later,
                                        set_up),
         };

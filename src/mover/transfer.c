@@ -63,15 +63,20 @@ static int copy(struct transfer *transfer, const atomic_bool *stop, uint64_t *re
         static const enum copy_direction directions[] = { [MOVER_OUT] = COPY_TO_HOST,
                                                           [MOVER_IN] = COPY_TO_DEVICE,
                                                           [MOVER_PEER] = COPY_BETWEEN_DEVICES };
-        const struct copy_control control = { .progress = on_progress,
-                                              .userdata = transfer,
-                                              .stop = stop,
-                                              .device = transfer->device,
-                                              .to_context = transfer->device->context,
-                                              .from_context = transfer->job->source_context };
+        struct copy_control control = { .progress = on_progress,
+                                        .userdata = transfer,
+                                        .stop = stop,
+                                        .device = transfer->device,
+                                        .to_context = transfer->device->context,
+                                        .from_context = transfer->job->source_context };
+        int r = device_get_stream(transfer->device, &control.stream, transfer->done);
 
-        return copy_run(directions[transfer->job->kind], transfer->plan.parts,
-                        transfer->plan.n_parts, &control, ret_copied, transfer->done);
+        if (r < 0)
+                return r;
+        r = copy_run(directions[transfer->job->kind], transfer->plan.parts, transfer->plan.n_parts,
+                     &control, ret_copied, transfer->done);
+        device_put_stream(transfer->device, control.stream);
+        return r;
 }
 
 /* Staging. */
@@ -87,7 +92,8 @@ static int create_staging(struct transfer *transfer, uint64_t limit)
         if (size == 0)
                 return -ENOMEM;
 
-        r = mapping_create(&job->staging, transfer->device->id, size, transfer->done);
+        r = mapping_create(&job->staging, &job->stage_taking, transfer->device->id, size,
+                           transfer->done);
         if (r == 0)
                 r = mapping_map(&job->staging, &size, &transfer->device->id, 1, transfer->done);
         if (r < 0)
@@ -95,19 +101,35 @@ static int create_staging(struct transfer *transfer, uint64_t limit)
         return r;
 }
 
+/* By the right that it was given when it was asked for, if no window was open then. */
+static int take_staging(struct transfer *transfer, uint64_t limit)
+{
+        struct job *job = transfer->job;
+        struct device *device = transfer->device;
+        int r = 0;
+
+        if (!device_has_context(device)) { /* which is a taking of its own */
+                transfer_give_up_taking(job, device);
+                r = device_enter(device, transfer->done);
+        }
+        if (!job->stage_taking.room)
+                job->stage_taking = device_begin_taking(device);
+        if (r == 0)
+                r = device_enter(device, transfer->done);
+        if (r == 0)
+                r = pieces_find(job, device, transfer->done);
+        if (r == 0)
+                r = create_staging(transfer, limit);
+        transfer_give_up_taking(job, device);
+        return r;
+}
+
 static int stage(struct transfer *transfer, uint64_t limit)
 {
         struct job *job = transfer->job;
         uint64_t start;
-        int r;
+        int r = take_staging(transfer, limit);
 
-        r = device_enter(transfer->device, transfer->done);
-        if (r == 0)
-                r = pieces_find(job, transfer->device, transfer->done);
-        if (r < 0)
-                return r;
-
-        r = create_staging(transfer, limit);
         if (r < 0)
                 return r == -ENOMEM ? 0 : r;
 
@@ -121,6 +143,17 @@ static int stage(struct transfer *transfer, uint64_t limit)
         return r;
 }
 
+void transfer_begin_taking(struct job *job, struct device *device)
+{
+        (void)room_try(&device->room, &job->stage_taking);
+}
+
+void transfer_give_up_taking(struct job *job, struct device *device)
+{
+        if (job->stage_taking.room)
+                device_end_taking(device, &job->stage_taking);
+}
+
 void transfer_stage(struct job *job, struct device *device, const struct mover_header *request,
                     uint64_t limit)
 {
@@ -129,8 +162,10 @@ void transfer_stage(struct job *job, struct device *device, const struct mover_h
                 .job = job, .device = device, .request = request, .done = &job->stage_done
         };
 
-        if (!job_enter(job, &job->stage))
+        if (!job_enter(job, &job->stage)) {
+                transfer_give_up_taking(job, device);
                 return;
+        }
         job->stage_error = stage(&transfer, limit);
         job_leave(job, &job->stage);
 }
@@ -216,7 +251,7 @@ static int start_unstaging(struct transfer *transfer, CUstream *ret_stream)
         if (transfer->job->n_staged == 0)
                 return 0;
 
-        r = device_create_stream(transfer->device, ret_stream, transfer->done);
+        r = device_get_stream(transfer->device, ret_stream, transfer->done);
         if (r == 0)
                 r = plan_staged(&transfer->plan, transfer->job);
         for (size_t i = 0; i < transfer->plan.n_parts && r == 0; i++)
@@ -226,7 +261,7 @@ static int start_unstaging(struct transfer *transfer, CUstream *ret_stream)
         return r;
 }
 
-static int finish_unstaging(CUstream stream, struct mover_done *done)
+static int finish_unstaging(struct device *device, CUstream stream, struct mover_done *done)
 {
         int r;
 
@@ -234,7 +269,7 @@ static int finish_unstaging(CUstream stream, struct mover_done *done)
                 return 0;
 
         r = DRIVER_CALL(done, cuStreamSynchronize, stream);
-        driver.cuStreamDestroy_v2(stream);
+        device_put_stream(device, stream);
         return r;
 }
 
@@ -306,7 +341,7 @@ static int copy_everything(struct transfer *transfer)
                 r = plan_rest(&transfer->plan, job, &transfer->difference);
         if (r == 0)
                 r = copy(transfer, &job->is_cancelled, &n_copied);
-        end = finish_unstaging(stream, &unstaged);
+        end = finish_unstaging(transfer->device, stream, &unstaged);
         if (r == 0 && end < 0) { /* what failed first is told */
                 *transfer->done = unstaged;
                 r = end;

@@ -8,6 +8,14 @@
 #include "mover/job.h"
 
 /*
+ * transfer_begin_taking() - staging will be asked to begin: the windows that are opened from now on wait until it has
+ * its memory, for as long as it is copied they are open. Where one is open already it waits for that.
+ * transfer_give_up_taking() - or it will not be asked.
+ */
+void transfer_begin_taking(struct job *job, struct device *device);
+void transfer_give_up_taking(struct job *job, struct device *device);
+
+/*
  * transfer_stage() - copy the beginning of the job into at most @limit bytes of new memory, until
  * that is full or job_stop_staging(). No room is no failure; any other is told by the run.
  */

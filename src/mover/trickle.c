@@ -32,10 +32,12 @@ static int on_progress(uint64_t bytes_done, void *userdata)
 }
 
 static int copy_piece(const struct copy_part *part, uint64_t offset, uint64_t length,
-                      struct mover_done *done)
+                      CUstream stream, struct mover_done *done)
 {
         static const atomic_bool never = false; /* a piece that has begun is copied entirely */
-        const struct copy_control control = { .progress = on_progress, .stop = &never };
+        const struct copy_control control = { .progress = on_progress,
+                                              .stop = &never,
+                                              .stream = stream };
         struct copy_part piece = *part;
         uint64_t n_copied;
         int r;
@@ -47,12 +49,11 @@ static int copy_piece(const struct copy_part *part, uint64_t offset, uint64_t le
         return r < 0 ? r : driver_fault_point(done, "mover.refreshed-piece");
 }
 
-int trickle_run(const struct copy_part *parts, size_t n_parts, struct job *job,
-                uint64_t *ret_copied, struct mover_done *done)
+static int copy_parts(const struct copy_part *parts, size_t n_parts, struct job *job,
+                      CUstream stream, uint64_t *ret_copied, struct mover_done *done)
 {
         uint64_t piece = get_piece_size(job), next_ns = 0;
 
-        *ret_copied = 0;
         for (size_t i = 0; i < n_parts; i++)
                 for (uint64_t offset = 0; offset < parts[i].length; offset += piece) {
                         uint64_t rest = parts[i].length - offset;
@@ -64,10 +65,24 @@ int trickle_run(const struct copy_part *parts, size_t n_parts, struct job *job,
                                 return 0;
                         next_ns = clock_now(CLOCK_MONOTONIC) +
                                   length * NS_PER_SECOND / (job->rate * MIB);
-                        r = copy_piece(&parts[i], offset, length, done);
+                        r = copy_piece(&parts[i], offset, length, stream, done);
                         if (r < 0)
                                 return r;
                         *ret_copied += length;
                 }
         return 0;
+}
+
+int trickle_run(const struct copy_part *parts, size_t n_parts, struct job *job,
+                struct device *device, uint64_t *ret_copied, struct mover_done *done)
+{
+        CUstream stream;
+        int r = device_get_stream(device, &stream, done);
+
+        *ret_copied = 0;
+        if (r < 0)
+                return r;
+        r = copy_parts(parts, n_parts, job, stream, ret_copied, done);
+        device_put_stream(device, stream);
+        return r;
 }

@@ -16,6 +16,6 @@ struct job;
  * @ret_copied: bytes from the beginning that have arrived; nothing behind them was written.
  */
 int trickle_run(const struct copy_part *parts, size_t n_parts, struct job *job,
-                uint64_t *ret_copied, struct mover_done *done);
+                struct device *device, uint64_t *ret_copied, struct mover_done *done);
 
 #endif

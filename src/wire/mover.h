@@ -30,8 +30,12 @@
  *                                                      so that nobody takes what the restore of the
  *                                                      process will need; 0: let go of what
  *                                                      requests before this one have taken
- *   LEND        wanted                    -> DONE      give the margin back, for a checkpoint that the
- *                                                      mover of another device asks for; 0: that is over
+ *   LEND        call, pid, bytes          -> DONE      until LEND_END: the mover of another device calls the
+ *                                                      driver for a process that is on this one, too. The
+ *                                                      margin is given back, nothing else takes memory, and
+ *                                                      for a restore what is held for it is let go. ENOSPC:
+ *                                                      there is too little for a checkpoint
+ *   LEND_END    call, pid, bytes          -> DONE      of a checkpoint: have that much in hand first
  *   CHECKPOINT  pid, action, bytes        -> DONE      ESRCH: the process has ended; EINPROGRESS: the driver
  *               (+1 pidfd)                             does not answer for it, see below
  *   CONTEXT     wanted                    -> DONE      create or drop the device context
@@ -102,6 +106,7 @@ enum mover_message {
         MOVER_JOB_HASHES,
         MOVER_JOB_STOP,
         MOVER_LEND,
+        MOVER_LEND_END,
 
         MOVER_INFO_IS = 64,
         MOVER_PROGRESS,
@@ -203,10 +208,13 @@ struct mover_hold {
         uint64_t bytes; /* in all; 0: none any more */
 };
 
-struct mover_lend {
+enum mover_call { MOVER_CALL_CHECKPOINT, MOVER_CALL_RESTORE, MOVER_CALLS };
+
+struct mover_lend { /* LEND and LEND_END */
         struct mover_header header;
-        uint32_t wanted;
-        uint32_t reserved;
+        int32_t pid;
+        uint32_t call;  /* enum mover_call */
+        uint64_t bytes; /* LEND_END of a checkpoint that went well: to hold; else 0 */
 };
 
 enum mover_checkpoint_action {

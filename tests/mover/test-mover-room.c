@@ -215,6 +215,73 @@ static void test_what_is_let_go_for_a_restore_is_for_that_one_only(void **state)
         target_end(&second);
 }
 
+/* Between the moment that the mover lets go and the driver's call: a program outside of all vGPUs. */
+static void test_a_restore_whose_room_is_taken_before_the_call_is_not_begun(void **state)
+{
+        struct fixture *fixture = *state;
+        CUmemGenericAllocationHandle taken, stolen;
+        struct target process;
+        struct answer answer;
+        CUuuid uuid = target_start(&process);
+
+        if (!getenv("TEST_SIMHOST"))
+                skip();
+        start_mover_that_pauses_at(fixture, "mover.restoring");
+        assert_int_equal(perform(fixture, mover_context(fixture->mover, true, on_done, fixture)),
+                         0);
+        assert_int_equal(do_with(fixture, process.pid, MOVER_CHECKPOINT_SUSPEND, CONTEXT), 0);
+        taken = take_all_but(0);
+        resume_into(fixture, process.pid, &answer);
+        await_pause("mover.restoring");
+        stolen = take_all_but(0);
+        end_pause("mover.restoring");
+        await_answer(fixture, &answer);
+        assert_int_equal(answer.done.error, -ENOSPC);
+        assert_int_equal(answer.done.process_state, CU_PROCESS_STATE_CHECKPOINTED);
+        assert_int_equal(guest.cuMemRelease(stolen), 0);
+        assert_int_equal(do_with(fixture, process.pid, MOVER_CHECKPOINT_RESUME, CONTEXT), 0);
+        target_assert_runs(&process, &uuid);
+        assert_int_equal(guest.cuMemRelease(taken), 0);
+        target_end(&process);
+}
+
+/* For a process that the mover of another device calls the driver for. */
+static void test_a_device_that_is_lent_is_nobody_elses(void **state)
+{
+        struct fixture *fixture = *state;
+        struct answer other = { 0 };
+        const pid_t pid = getpid();
+        uint64_t free_bytes;
+
+        start_mover(fixture, 0);
+        assert_int_equal(perform(fixture, mover_context(fixture->mover, true, on_done, fixture)),
+                         0);
+        free_bytes = free_on(0);
+        assert_int_equal(
+                perform(fixture, mover_hold(fixture->mover, pid, 10 * MIB, on_done, fixture)), 0);
+        assert_int_equal(perform(fixture, mover_lend(fixture->mover, pid, MOVER_CALL_RESTORE,
+                                                     on_done, fixture)),
+                         0);
+        assert_true(free_on(0) >= free_bytes); /* with the margin */
+        assert_int_equal(mover_hold(fixture->mover, 1, 4 * MIB, on_answer, &other), 0);
+        give_time(fixture, &other);
+        assert_false(other.is_there);
+        assert_int_equal(perform(fixture, mover_lend_end(fixture->mover, pid, MOVER_CALL_RESTORE, 0,
+                                                         on_done, fixture)),
+                         0);
+        await_answer(fixture, &other);
+        assert_int_equal(other.done.error, 0);
+
+        assert_int_equal(perform(fixture, mover_lend(fixture->mover, pid, MOVER_CALL_CHECKPOINT,
+                                                     on_done, fixture)),
+                         0);
+        assert_int_equal(perform(fixture, mover_lend_end(fixture->mover, pid, MOVER_CALL_CHECKPOINT,
+                                                         6 * MIB, on_done, fixture)),
+                         0);
+        assert_int_equal(free_on(0), free_bytes - 10 * MIB); /* its own, and the other one */
+        stop_mover(fixture);
+}
+
 static void test_a_restore_whose_room_cannot_be_let_go_is_not_begun(void **state)
 {
         struct fixture *fixture = *state;
@@ -278,6 +345,8 @@ int main(int argc, char **argv)
                 TEST(test_who_lets_go_late_leaves_what_was_taken_since),
                 TEST(test_a_restore_whose_room_cannot_be_let_go_is_not_begun),
                 TEST(test_what_is_let_go_for_a_restore_is_for_that_one_only),
+                TEST(test_a_restore_whose_room_is_taken_before_the_call_is_not_begun),
+                TEST(test_a_device_that_is_lent_is_nobody_elses),
         };
 
         if (argc == 2 && strcmp(argv[1], "guest") == 0)

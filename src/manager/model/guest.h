@@ -124,7 +124,7 @@ struct guest_job {
         size_t first, n; /* allocations of the guest, of which it has those of its part */
         bool is_in_use;  /* by the copy under way */
         bool has_run;    /* all of it is there, and it has not ended yet */
-        bool has_lent;   /* the mover of its part, the margin, for the checkpoint under way */
+        struct device *lent; /* whose mover has lent it for the call of the driver under way; or NULL */
         uint32_t id;
         enum mover_job_kind kind;
         struct hash_value *hashes; /* what its mover is told, and tells, of its blocks */

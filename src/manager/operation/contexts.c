@@ -244,10 +244,21 @@ static void note_left(struct guest *guest, const struct mover_done *done)
 }
 
 /*
- * The room of the other devices. The mover that calls the driver holds only that of its own; those of the
- * others hold theirs, one after another in the order of parts: after the checkpoint, for the way back, and
- * before the restore, until right before the call.
+ * The other devices of a process. The mover that calls the driver has a window of its own device (mover/room.h);
+ * those of the others are told before the call, one after another in the order of parts, and behind it. They hold
+ * the room of theirs: after the checkpoint, for the way back, and before the restore, until right before the call.
  */
+
+static void end_lending(struct guest *guest, enum mover_call call)
+{
+        for (size_t part = 0; part < guest->instance->n_parts; part++) {
+                struct device *device = guest->job[part].lent;
+
+                guest->job[part].lent = NULL;
+                if (device && device->mover)
+                        (void)mover_lend_end(device->mover, guest->pid, call, 0, NULL, NULL);
+        }
+}
 
 static void on_left(struct guest *guest)
 {
@@ -264,36 +275,46 @@ static void on_left_held(struct mover *mover, const struct mover_done *done, voi
         struct guest *guest = job->guest;
 
         (void)mover;
-        if (done->error)
+        if (done->error && guest->room[job->part].returning.room)
                 admission_expect_back(guest->instance->operation, guest, job->part);
         hold_left(guest, job->part + 1);
+}
+
+/* By the mover that has lent its device, as the end of that, or by that of the source. */
+static int ask_to_hold_left(struct guest *guest, size_t part, uint64_t bytes)
+{
+        struct device *lent = guest->job[part].lent;
+        struct mover *mover;
+        int r = device_get_mover(lent ? lent : guest->instance->operation->source.device[part],
+                                 &mover);
+
+        guest->job[part].lent = NULL;
+        if (r < 0)
+                return r;
+        return lent ? mover_lend_end(mover, guest->pid, MOVER_CALL_CHECKPOINT, bytes, on_left_held,
+                                     &guest->job[part])
+                    : mover_hold(mover, guest->pid, bytes, on_left_held, &guest->job[part]);
 }
 
 static void hold_left(struct guest *guest, size_t part)
 {
         struct operation *operation = guest->instance->operation;
-        struct mover *mover;
 
         for (; part < guest->instance->n_parts; part++) {
                 struct room_promise *returning = &guest->room[part].returning;
+                uint64_t bytes = returning->room && !operation->is_undoing ? returning->bytes : 0;
 
-                if (!returning->room || operation->is_undoing)
+                if (bytes == 0 && !guest->job[part].lent)
                         continue;
-                if (device_get_mover(operation->source.device[part], &mover) == 0 &&
-                    mover_hold(mover, guest->pid, returning->bytes, on_left_held,
-                               &guest->job[part]) == 0)
+                if (ask_to_hold_left(guest, part, bytes) == 0)
                         return;
-                admission_expect_back(operation, guest, part);
+                if (bytes > 0)
+                        admission_expect_back(operation, guest, part);
         }
         on_left(guest);
 }
 
-/*
- * The driver needs some memory of each device on which the process has a context. The mover that calls it lends its
- * own margin; those of the others are asked to before, one after another.
- */
-
-/* NULL: the mover that calls lends it. */
+/* NULL: it is that of the mover that calls. */
 static struct device *find_lender(const struct guest *guest, size_t part)
 {
         struct device *device = guest->context_place.device[part];
@@ -301,23 +322,11 @@ static struct device *find_lender(const struct guest *guest, size_t part)
         return device == guest->instance->operation->source.device[0] ? NULL : device;
 }
 
-static void return_margins(struct guest *guest)
-{
-        for (size_t part = 0; part < guest->instance->n_parts; part++) {
-                struct device *device = find_lender(guest, part);
-
-                if (guest->job[part].has_lent && device && device->mover)
-                        (void)mover_lend(device->mover, false, NULL, NULL);
-                guest->job[part].has_lent = false;
-        }
-}
-
 static void on_suspended(struct mover *mover, const struct mover_done *done, void *userdata)
 {
         struct guest *guest = userdata;
 
         (void)mover;
-        return_margins(guest);
         if (done->error == 0 || has_no_context(guest, done)) {
                 count_time(guest->instance->operation, done);
                 settle(guest, GUEST_CONTEXT_SUSPENDED, guest->context_place);
@@ -325,6 +334,7 @@ static void on_suspended(struct mover *mover, const struct mover_done *done, voi
                 hold_left(guest, 1);
                 return;
         }
+        end_lending(guest, MOVER_CALL_CHECKPOINT);
         guest->is_spoiled |= operation_is_spoiled(done->call, done->driver_code);
         if (done->error == -EINPROGRESS)
                 silence_begin(guest, guest->instance->operation->source.device[0], done->call);
@@ -417,6 +427,7 @@ static void fall_silent(struct guest *guest, const struct mover_done *done)
 static void end_resume(struct guest *guest, const struct device *device,
                        const struct mover_done *done)
 {
+        end_lending(guest, MOVER_CALL_RESTORE);
         if (done->is_untouched) {
                 step_back(guest);
         } else if (done->process_state == CU_PROCESS_STATE_CHECKPOINTED) {
@@ -447,6 +458,7 @@ static void on_resumed(struct mover *mover, const struct mover_done *done, void 
                 end_resume(guest, guest->context_target.device[0], done);
                 return;
         }
+        end_lending(guest, MOVER_CALL_RESTORE);
         count_time(guest->instance->operation, done);
         for (size_t i = 0; i < guest->instance->n_parts; i++)
                 room_turn(admission_promise_to(guest, i, guest->context_target.device[i]));
@@ -541,24 +553,30 @@ static void call_suspend(struct guest *guest)
                 r = mover_checkpoint(mover, guest->pid, guest->pidfd, MOVER_CHECKPOINT_SUSPEND,
                                      &options, on_suspended, guest);
         if (r < 0) {
-                return_margins(guest);
+                end_lending(guest, MOVER_CALL_CHECKPOINT);
                 fail_unasked(guest, source, r);
         }
 }
 
-static void lend_margins(struct guest *guest, size_t part);
+static void lend(struct guest *guest, size_t part);
 
 static void on_lent(struct mover *mover, const struct mover_done *done, void *userdata)
 {
         struct guest_job *job = userdata;
+        struct guest *guest = job->guest;
 
         (void)mover;
-        job->has_lent = done->error == 0;
-        lend_margins(job->guest, job->part + 1);
+        if (done->error == -ENOSPC) {
+                end_lending(guest, MOVER_CALL_CHECKPOINT);
+                fail_unasked(guest, guest->context_place.device[job->part], -ENOSPC);
+                return;
+        }
+        job->lent = done->error == 0 ? guest->context_place.device[job->part] : NULL;
+        lend(guest, job->part + 1);
 }
 
-/* Of part @part and those behind it. Without one, the driver is asked all the same: it may have room. */
-static void lend_margins(struct guest *guest, size_t part)
+/* Of part @part and those behind it. Without its mover the driver is asked all the same: it may have room. */
+static void lend(struct guest *guest, size_t part)
 {
         struct mover *mover;
 
@@ -566,7 +584,8 @@ static void lend_margins(struct guest *guest, size_t part)
                 struct device *device = find_lender(guest, part);
 
                 if (device && device_get_mover(device, &mover) == 0 &&
-                    mover_lend(mover, true, on_lent, &guest->job[part]) == 0)
+                    mover_lend(mover, guest->pid, MOVER_CALL_CHECKPOINT, on_lent,
+                               &guest->job[part]) == 0)
                         return;
         }
         call_suspend(guest);
@@ -582,7 +601,7 @@ static void suspend(struct guest *guest)
         if (r < 0)
                 fail_unasked(guest, operation->source.device[0], r);
         else
-                lend_margins(guest, 0);
+                lend(guest, 0);
 }
 
 /* The room is free from here on, but for those who were promised it. */
@@ -616,8 +635,10 @@ static void call_resume(struct guest *guest)
                 r = mover_checkpoint(mover, guest->pid, guest->pidfd, MOVER_CHECKPOINT_RESUME,
                                      &options, on_resumed, guest);
         }
-        if (r < 0)
+        if (r < 0) {
+                end_lending(guest, MOVER_CALL_RESTORE);
                 fail_unasked(guest, target, r);
+        }
 }
 
 static void make_room(struct guest *guest, size_t part);
@@ -636,6 +657,12 @@ static void on_state(struct mover *mover, const struct mover_done *done, void *u
                 call_resume(job->guest);
 }
 
+static void fail_to_make_room(struct guest *guest, size_t part, int error)
+{
+        end_lending(guest, MOVER_CALL_RESTORE);
+        fail_unasked(guest, guest->context_target.device[part], error);
+}
+
 static void look_at_state(struct guest_job *job, struct mover *mover)
 {
         struct guest *guest = job->guest;
@@ -645,7 +672,7 @@ static void look_at_state(struct guest_job *job, struct mover *mover)
                                  on_state, job);
 
         if (r < 0)
-                fail_unasked(guest, guest->context_target.device[job->part], r);
+                fail_to_make_room(guest, job->part, r);
 }
 
 static void on_room_made(struct mover *mover, const struct mover_done *done, void *userdata)
@@ -653,10 +680,12 @@ static void on_room_made(struct mover *mover, const struct mover_done *done, voi
         struct guest_job *job = userdata;
 
         (void)mover;
-        if (done->error)
-                fail_unasked(job->guest, job->guest->context_target.device[job->part], done->error);
-        else
-                make_room(job->guest, job->part + 1);
+        if (done->error) {
+                fail_to_make_room(job->guest, job->part, done->error);
+                return;
+        }
+        job->lent = job->guest->context_target.device[job->part];
+        make_room(job->guest, job->part + 1);
 }
 
 static void on_room_held(struct mover *mover, const struct mover_done *done, void *userdata)
@@ -669,13 +698,13 @@ static void on_room_held(struct mover *mover, const struct mover_done *done, voi
                 return;
         }
         if (done->error) {
-                on_room_made(mover, done, job);
+                fail_to_make_room(job->guest, job->part, done->error);
                 return;
         }
         (void)return_room(job->guest, job->part);
-        r = mover_hold(mover, job->guest->pid, 0, on_room_made, job);
+        r = mover_lend(mover, job->guest->pid, MOVER_CALL_RESTORE, on_room_made, job);
         if (r < 0)
-                fail_unasked(job->guest, job->guest->context_target.device[job->part], r);
+                fail_to_make_room(job->guest, job->part, r);
 }
 
 /* Of part @part and those behind it. */
@@ -695,7 +724,7 @@ static void make_room(struct guest *guest, size_t part)
                 r = mover_hold(mover, guest->pid, admission_promise_to(guest, part, device)->bytes,
                                on_room_held, &guest->job[part]);
         if (r < 0)
-                fail_unasked(guest, device, r);
+                fail_to_make_room(guest, part, r);
 }
 
 static void resume(struct guest *guest, const struct place *target)
