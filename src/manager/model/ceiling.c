@@ -20,6 +20,10 @@
 /* The ceiling that nobody is under. */
 #define CLOSED 1
 
+/* So long the ceilings may be closed without a pause; then the gates have some time. */
+#define CLOSED_MAX_NS 1000000000u
+#define TURN_NS       20000000u
+
 /* What a vGPU that is on @device has of it; NULL: it is not there. */
 static struct instance_part *find_resident(struct instance *instance, const struct device *device)
 {
@@ -31,7 +35,8 @@ static void write_ceiling(struct instance_part *part, uint64_t bytes)
         page_write_ceiling(&part->page, bytes, clock_now(CLOCK_MONOTONIC) + TERM_NS);
 }
 
-uint64_t ceiling_freeze(struct device *device, const struct instance *except)
+/* Returns what the driver is being asked for by all but @except. */
+static uint64_t freeze(struct device *device, const struct instance *except)
 {
         struct instance *instance;
         uint64_t pending = 0;
@@ -49,6 +54,13 @@ uint64_t ceiling_freeze(struct device *device, const struct instance *except)
         return pending;
 }
 
+void ceiling_freeze(struct device *device, struct ceiling_look *ret_look)
+{
+        ret_look->mark = room_mark(&device->room);
+        ret_look->generation = device->ceiling.generation;
+        ret_look->pending = freeze(device, NULL);
+}
+
 uint64_t ceiling_get_pending(const struct device *device)
 {
         struct instance *instance;
@@ -62,12 +74,21 @@ uint64_t ceiling_get_pending(const struct device *device)
         return pending;
 }
 
+static void begin_turn(struct ceiling *ceiling)
+{
+        if (ceiling->owes_turn)
+                ceiling->turn_until_ns = clock_now(CLOCK_MONOTONIC) + TURN_NS;
+        ceiling->owes_turn = false;
+}
+
 static void lift(struct device *device)
 {
         struct instance_part *part;
         struct instance *instance;
 
         ceiling_deinit(device);
+        device->ceiling.generation++;
+        begin_turn(&device->ceiling);
         list_for_each(instance, &device->manager->instances, link) {
                 part = find_resident(instance, device);
                 if (part)
@@ -106,12 +127,23 @@ static uint64_t grant_wanted(struct device *device, uint64_t spare)
         return spare;
 }
 
+/* What its gates have given back since the look is free in the driver's answer, or will be. */
+static uint64_t read_taken(const struct instance *instance, const struct instance_part *part)
+{
+        struct page_claim claim;
+
+        page_read_claim(&part->page, instance->frame_buffer, &claim);
+        return claim.taken < part->claim.taken ? claim.taken : part->claim.taken;
+}
+
 static void divide(struct device *device, uint64_t spare)
 {
         size_t n = count_residents(device);
         struct instance *instance;
         uint64_t each;
 
+        device->ceiling.generation++;
+        begin_turn(&device->ceiling);
         if (n == 0)
                 return;
         each = grant_wanted(device, spare) / n;
@@ -119,7 +151,8 @@ static void divide(struct device *device, uint64_t spare)
                 struct instance_part *part = find_resident(instance, device);
 
                 if (part)
-                        write_ceiling(part, part->claim.taken + part->claim.wanted + each + CLOSED);
+                        write_ceiling(part, read_taken(instance, part) + part->claim.wanted + each +
+                                                    CLOSED);
         }
 }
 
@@ -137,16 +170,37 @@ static void set_timer(struct device *device)
                                          CLOCK_MONOTONIC, LOOK_US, 0, on_time, device);
 }
 
-void ceiling_settle(struct device *device, uint64_t free, uint64_t mark, uint64_t pending)
+static bool is_closed(const struct device *device)
+{
+        return device->ceiling.n_closed > 0;
+}
+
+static bool is_promised(const struct device *device)
+{
+        return !list_is_empty(&device->room.promises);
+}
+
+/* What was seen is of before other gates were let on, or of before they were closed. */
+static bool is_outdated(const struct device *device, const struct ceiling_look *look)
+{
+        return is_closed(device) || look->generation != device->ceiling.generation;
+}
+
+void ceiling_settle(struct device *device, uint64_t free, const struct ceiling_look *look)
 {
         uint64_t reserve = device->memory_total / RESERVE_PART;
-        int64_t left = room_balance(&device->room, free, mark);
+        int64_t left = room_balance(&device->room, free, look->mark);
 
-        if (list_is_empty(&device->room.promises)) {
+        if (is_outdated(device, look)) {
+                ceiling_look(device);
+                return;
+        }
+        if (!is_promised(device)) {
                 lift(device);
                 return;
         }
-        left -= (int64_t)pending + (int64_t)(reserve < RESERVE ? reserve : RESERVE);
+        left -= (int64_t)room_leaving(&device->room) + (int64_t)look->pending +
+                (int64_t)(reserve < RESERVE ? reserve : RESERVE);
         divide(device, left > 0 ? (uint64_t)left : 0);
         set_timer(device);
 }
@@ -157,36 +211,70 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
 
         (void)mover;
         device->ceiling.is_looking = false;
-        ceiling_settle(device, error ? 0 : info->memory_free, device->ceiling.mark,
-                       device->ceiling.pending);
+        ceiling_settle(device, error ? 0 : info->memory_free, &device->ceiling.look);
+}
+
+/* Where the driver cannot be asked nobody knows what is free. */
+static bool can_ask(const struct device *device)
+{
+        return device->mover && !mover_is_lost(device->mover) && device->has_context;
 }
 
 void ceiling_look(struct device *device)
 {
-        if (list_is_empty(&device->room.promises)) {
+        if (!is_closed(device) && !is_promised(device)) {
                 lift(device);
                 return;
         }
         set_timer(device);
-        if (!device->mover || mover_is_lost(device->mover) || !device->has_context) {
-                (void)ceiling_freeze(device, NULL); /* nobody knows what is free */
+        /* A mark of now would not go with an answer that is under way. */
+        if (is_closed(device) || !can_ask(device) || device->ceiling.is_looking) {
+                (void)freeze(device, NULL);
                 return;
         }
-        if (device->ceiling.is_looking) { /* a mark of now would not go with that answer */
-                (void)ceiling_freeze(device, NULL);
-                return;
-        }
-        device->ceiling.mark = room_mark(&device->room);
-        device->ceiling.pending = ceiling_freeze(device, NULL);
+        ceiling_freeze(device, &device->ceiling.look);
         device->ceiling.is_looking = mover_info(device->mover, on_info, device) == 0;
         if (!device->ceiling.is_looking)
                 divide(device, 0);
 }
 
+bool ceiling_may_close(const struct device *device)
+{
+        const struct ceiling *ceiling = &device->ceiling;
+        uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
+
+        if (ceiling->owes_turn || now_ns < ceiling->turn_until_ns)
+                return false;
+        return !is_closed(device) || now_ns - ceiling->closed_ns < CLOSED_MAX_NS;
+}
+
+void ceiling_close(struct device *device)
+{
+        if (device->ceiling.n_closed++ == 0)
+                device->ceiling.closed_ns = clock_now(CLOCK_MONOTONIC);
+        device->ceiling.generation++;
+        ceiling_look(device);
+}
+
+void ceiling_open(struct device *device)
+{
+        struct ceiling *ceiling = &device->ceiling;
+
+        if (--ceiling->n_closed > 0)
+                return;
+        ceiling->owes_turn = clock_now(CLOCK_MONOTONIC) - ceiling->closed_ns >= CLOSED_MAX_NS;
+        ceiling_look(device);
+}
+
+uint64_t ceiling_get_asked(struct device *device, const struct instance *except)
+{
+        return freeze(device, except);
+}
+
 void ceiling_cover(struct instance *instance)
 {
         for (size_t i = 0; i < instance->n_parts; i++)
-                if (!list_is_empty(&instance->part[i].device->room.promises))
+                if (is_promised(instance->part[i].device) || is_closed(instance->part[i].device))
                         ceiling_look(instance->part[i].device);
 }
 

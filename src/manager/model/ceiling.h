@@ -10,29 +10,42 @@
  *
  * Each division begins with a look: nobody may take more until the driver has said
  * how much is free. It is repeated twice a second as long as there are promises. While there is no mover
- * with a context to ask, nobody may take more.
+ * with a context to ask, nobody may take more. A division that others have come before is of no use: in the
+ * meantime gates may have given back what they take again now. So the look is begun anew.
+ *
+ * While a restore is under way no gate takes anything (ceiling_close()): from before its hold is let go until the
+ * driver has answered. A gate waits 3 s for its ceiling. So after a second without a pause the gates come first.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "manager/model/ceiling-record.h"
+
 struct device;
 struct instance;
 
-/*
- * ceiling_freeze() - before the driver is asked. Returns what the driver is being asked for just now, by all
- * but @except, which may be NULL, as far as that is to be believed (pending.h).
- */
-uint64_t ceiling_freeze(struct device *device, const struct instance *except);
+/* ceiling_freeze() - before the driver is asked how much is free; @ret_look is for ceiling_settle(). */
+void ceiling_freeze(struct device *device, struct ceiling_look *ret_look);
 
-/* ceiling_get_pending() - the same by all, as of the last look. */
+/* ceiling_get_pending() - what the driver was being asked for by all, at the last look. */
 uint64_t ceiling_get_pending(const struct device *device);
 
+/* ceiling_settle() - after it: it has said @free bytes. Where nothing is promised any more nobody is limited. */
+void ceiling_settle(struct device *device, uint64_t free, const struct ceiling_look *look);
+
+/* ceiling_may_close() - or is it the gates' turn? */
+bool ceiling_may_close(const struct device *device);
+
+/* ceiling_close() - no gate begins to take memory of @device, until as many ceiling_open(). */
+void ceiling_close(struct device *device);
+void ceiling_open(struct device *device);
+
 /*
- * ceiling_settle() - after it: @free bytes, with the room's mark from before and what ceiling_freeze()
- * returned. Where nothing is promised any more nobody is limited.
+ * ceiling_get_asked() - of what is closed: what the driver is still being asked for, by all but @except, as far as
+ * that is to be believed (pending.h).
  */
-void ceiling_settle(struct device *device, uint64_t free, uint64_t mark, uint64_t pending);
+uint64_t ceiling_get_asked(struct device *device, const struct instance *except);
 
 /* ceiling_look() - have it divided anew soon, or lifted. */
 void ceiling_look(struct device *device);

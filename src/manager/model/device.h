@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "daemon/failure.h"
 #include "helper/mover.h"
+#include "manager/model/ceiling-record.h"
 #include "manager/model/meter-record.h"
 #include "manager/model/room.h"
 #include "state/state-page.h"
@@ -42,15 +43,11 @@ struct device {
         bool asks_context;                /* it was asked to make one, ahead of need */
         struct room_promise context_room; /* until it has it */
         struct guest *refreshing;         /* operation/refresh.h; NULL: nobody is */
-        unsigned int n_ahead; /* operation/ahead.h: vGPUs that are copied while they run */
-        struct list errands;  /* what the pool waits for */
-        struct room room;     /* who was promised its memory */
-        struct {
-                sd_event_source *timer; /* NULL: nobody is limited */
-                bool is_looking;        /* the driver is being asked */
-                uint64_t mark, pending; /* from before that */
-        } ceiling;                      /* for those who run there: ceiling.h */
-        struct list admissions;         /* operations that wait for a promise, the first first */
+        unsigned int n_ahead;         /* operation/ahead.h: vGPUs that are copied while they run */
+        struct list errands;          /* what the pool waits for */
+        struct room room;             /* who was promised its memory */
+        struct ceiling ceiling;       /* for those who run there: ceiling.h */
+        struct list admissions;       /* operations that wait for a promise, the first first */
         uint64_t rest_until_us;       /* CLOCK_MONOTONIC: after a loss no mover is started ahead */
         uint64_t no_context_until_us; /* the same clock: it had no room for one */
         uint64_t wanted;              /* bytes of the pool that were asked to be ready here */

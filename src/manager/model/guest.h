@@ -124,7 +124,8 @@ struct guest_job {
         size_t first, n; /* allocations of the guest, of which it has those of its part */
         bool is_in_use;  /* by the copy under way */
         bool has_run;    /* all of it is there, and it has not ended yet */
-        struct device *lent; /* whose mover has lent it for the call of the driver under way; or NULL */
+        struct device
+                *lent; /* whose mover has lent it for the call of the driver under way; or NULL */
         uint32_t id;
         enum mover_job_kind kind;
         struct hash_value *hashes; /* what its mover is told, and tells, of its blocks */
@@ -230,6 +231,8 @@ struct guest {
         struct room_promise handed;  /* what its parked memory needs to come back: handover.h */
         sd_event_source *room_timer; /* undoing: its context finds no room yet */
         uint64_t room_deadline_ns;   /* CLOCK_MONOTONIC; 0: it has not been looked for */
+        struct place
+                closed; /* devices on which no gate takes anything meanwhile: it is being restored */
         uint64_t asking_deadline_ns; /* likewise, for others to be through with asking for memory */
         uint64_t halted_deadline_ns; /* likewise, for its process to run again */
 

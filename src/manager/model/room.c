@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "manager/model/room.h"
 
+#include <assert.h>
+
 /* Sums of numbers that guests have a part in: far from the end of a word, and never over it. */
 #define SUM_MAX ((uint64_t)INT64_MAX / 2)
 
@@ -21,19 +23,20 @@ void room_promise(struct room *room, struct room_promise *promise, uint64_t byte
         list_append(&room->promises, &promise->link);
         promise->room = room;
         promise->bytes = bytes < SUM_MAX ? bytes : SUM_MAX;
+        assert(room_is_valid(room));
 }
 
 void room_turn(struct room_promise *promise)
 {
-        if (!promise->room || promise->is_memory)
+        if (!promise->room || promise->state == ROOM_MEMORY)
                 return;
-        promise->is_memory = true;
+        promise->state = ROOM_MEMORY;
         promise->room->turned += promise->bytes;
 }
 
 void room_turn_part(struct room_promise *promise, uint64_t bytes)
 {
-        if (!promise->room || promise->is_memory)
+        if (!promise->room || promise->state != ROOM_OWED)
                 return;
         if (bytes > promise->bytes)
                 bytes = promise->bytes;
@@ -43,7 +46,13 @@ void room_turn_part(struct room_promise *promise, uint64_t bytes)
 
 void room_return(struct room_promise *promise)
 {
-        promise->is_memory = false;
+        promise->state = ROOM_OWED;
+}
+
+void room_leave(struct room_promise *promise)
+{
+        if (promise->room)
+                promise->state = ROOM_LEAVING;
 }
 
 void room_forget(struct room_promise *promise)
@@ -66,15 +75,36 @@ void room_lose(struct room *room)
                 room_return(promise);
 }
 
-uint64_t room_owed(const struct room *room)
+static uint64_t sum_in(const struct room *room, enum room_state state)
 {
         const struct room_promise *promise;
         uint64_t sum = 0;
 
         list_for_each(promise, &room->promises, link)
-                if (!promise->is_memory)
+                if (promise->state == state)
                         sum = add(sum, promise->bytes);
         return sum;
+}
+
+uint64_t room_owed(const struct room *room)
+{
+        return sum_in(room, ROOM_OWED);
+}
+
+uint64_t room_leaving(const struct room *room)
+{
+        return sum_in(room, ROOM_LEAVING);
+}
+
+bool room_is_valid(const struct room *room)
+{
+        const struct room_promise *promise;
+
+        list_for_each(promise, &room->promises, link)
+                if (promise->room != room || promise->bytes > SUM_MAX ||
+                    promise->state > ROOM_MEMORY)
+                        return false;
+        return true;
 }
 
 int64_t room_balance(const struct room *room, uint64_t free, uint64_t mark)

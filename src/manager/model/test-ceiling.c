@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is left of a device is divided by what its driver says, against a driver that takes its time. */
+#include <string.h>
+
 #include "base/size.h"
 #include "base/test.h"
 #include "helper/mover.h"
@@ -71,11 +73,11 @@ static void test_an_answer_goes_with_the_mark_from_before_it_was_asked_for(void 
         room_turn(&promise);
         ceiling_look(device); /* the timer, before the answer */
         assert_int_equal(asked.n, 1);
-        assert_int_equal(device->ceiling.mark, room_mark(&device->room) - 6 * GIB);
+        assert_int_equal(device->ceiling.look.mark, room_mark(&device->room) - 6 * GIB);
         answer(device);
         ceiling_look(device);
         assert_int_equal(asked.n, 2);
-        assert_int_equal(device->ceiling.mark, room_mark(&device->room));
+        assert_int_equal(device->ceiling.look.mark, room_mark(&device->room));
         room_forget(&promise);
         answer(device);
         assert_false(ceiling_is_on(device));
@@ -118,9 +120,141 @@ static void test_a_vgpu_that_is_new_is_under_the_ceilings_at_once(void **state)
         sd_event_unref(manager.event);
 }
 
+/* A vGPU of 1 GiB that is there, in a world of its own. */
+static struct {
+        struct manager manager;
+        struct device device;
+        struct instance instance;
+        struct room_promise promise;
+} world;
+
+static int set_up_world(void **state)
+{
+        (void)state;
+        memset(&world, 0, sizeof(world));
+        world.instance =
+                (struct instance){ .manager = &world.manager,
+                                   .frame_buffer = 64 * GIB,
+                                   .part = { { .device = &world.device, .page = { .fd = -1 } } },
+                                   .n_parts = 1 };
+        assert_true(sd_event_new(&world.manager.event) >= 0);
+        set_up(&world.device, &world.manager);
+        list_init(&world.instance.guests);
+        assert_int_equal(page_create(&world.instance.part[0].page, 64 * GIB), 0);
+        world.instance.part[0].page.taken[0] = 1;
+        list_append(&world.manager.instances, &world.instance.link);
+        room_promise(&world.device.room, &world.promise, 2 * GIB);
+        return 0;
+}
+
+static int tear_down_world(void **state)
+{
+        (void)state;
+        room_forget(&world.promise);
+        ceiling_deinit(&world.device);
+        page_deinit(&world.instance.part[0].page);
+        sd_event_unref(world.manager.event);
+        return 0;
+}
+
+static void use(uint64_t bytes)
+{
+        atomic_store(&world.instance.part[0].page.map->slot[0].used[0], bytes);
+}
+
+/* 10 GiB are free, of which 2 are promised and an eightieth of the device is left alone. */
+#define SPARE (8 * GIB - 128 * MIB)
+
+static void test_what_is_given_back_during_a_look_counts_once(void **state)
+{
+        (void)state;
+        use(6 * GIB);
+        ceiling_look(&world.device);
+        use(4 * GIB); /* so the driver's answer has these two */
+        answer(&world.device);
+        assert_int_equal(get_ceiling(&world.instance), 4 * GIB + SPARE + 1);
+}
+
+/* In the meantime they may have taken and given back whatever they were let have. */
+static void test_an_answer_from_before_others_were_let_on_is_of_no_use(void **state)
+{
+        struct ceiling_look look;
+
+        (void)state;
+        ceiling_freeze(&world.device, &look); /* who asks the driver himself */
+        ceiling_look(&world.device);
+        answer(&world.device);
+        assert_int_equal(get_ceiling(&world.instance), SPARE + 1);
+        ceiling_settle(&world.device, 10 * GIB, &look);
+        assert_int_equal(get_ceiling(&world.instance), 1); /* it is looked at again */
+        assert_int_equal(asked.n, 2);
+        answer(&world.device);
+        assert_int_equal(get_ceiling(&world.instance), SPARE + 1);
+}
+
+static void test_what_is_leaving_is_not_for_the_gates(void **state)
+{
+        (void)state;
+        room_leave(&world.promise);
+        assert_int_equal(room_owed(&world.device.room), 0);
+        ceiling_look(&world.device);
+        answer(&world.device);
+        assert_int_equal(get_ceiling(&world.instance), SPARE + 1);
+}
+
+static void test_nothing_opens_what_is_closed(void **state)
+{
+        struct ceiling_look look;
+
+        (void)state;
+        ceiling_look(&world.device);
+        ceiling_close(&world.device); /* before the answer */
+        answer(&world.device);
+        assert_int_equal(get_ceiling(&world.instance), 1);
+        ceiling_freeze(&world.device, &look);
+        ceiling_settle(&world.device, 10 * GIB, &look);
+        assert_int_equal(get_ceiling(&world.instance), 1);
+        ceiling_close(&world.device); /* of another process */
+        room_forget(&world.promise);
+        ceiling_look(&world.device); /* nothing is promised, and all the same */
+        assert_int_equal(get_ceiling(&world.instance), 1);
+        ceiling_open(&world.device);
+        assert_int_equal(get_ceiling(&world.instance), 1);
+        ceiling_open(&world.device);
+        assert_int_equal(get_ceiling(&world.instance), 0);
+}
+
+/* Else one restore after the other could keep the gates waiting for ever. */
+static void test_after_a_second_the_gates_come_first(void **state)
+{
+        (void)state;
+        ceiling_close(&world.device);
+        assert_true(ceiling_may_close(&world.device));
+        world.device.ceiling.closed_ns -= 1000000000u;
+        assert_false(ceiling_may_close(&world.device));
+        ceiling_open(&world.device);
+        assert_false(ceiling_may_close(&world.device)); /* they have not been let on yet */
+        answer(&world.device);
+        assert_int_equal(get_ceiling(&world.instance), SPARE + 1);
+        assert_false(ceiling_may_close(&world.device));
+        world.device.ceiling.turn_until_ns = 0;
+        assert_true(ceiling_may_close(&world.device));
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_what_is_given_back_during_a_look_counts_once,
+                                                set_up_world, tear_down_world),
+                cmocka_unit_test_setup_teardown(
+                        test_an_answer_from_before_others_were_let_on_is_of_no_use, set_up_world,
+                        tear_down_world),
+                cmocka_unit_test_setup_teardown(test_what_is_leaving_is_not_for_the_gates,
+                                                set_up_world, tear_down_world),
+                cmocka_unit_test_setup_teardown(test_nothing_opens_what_is_closed, set_up_world,
+                                                tear_down_world),
+                cmocka_unit_test_setup_teardown(test_after_a_second_the_gates_come_first,
+                                                set_up_world, tear_down_world),
                 cmocka_unit_test(test_a_vgpu_that_is_new_is_under_the_ceilings_at_once),
                 cmocka_unit_test(test_an_answer_goes_with_the_mark_from_before_it_was_asked_for),
         };

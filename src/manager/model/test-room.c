@@ -53,6 +53,29 @@ static void test_an_answer_from_before_it_became_memory_is_not_believed(void **s
         assert_int_equal(room_balance(&room, 4 * GIB, room_mark(&room)), 4 * GIB);
 }
 
+/* It is not free before the driver has checkpointed the process, and it is then. */
+static void test_what_is_leaving_is_not_owed_and_memory_when_it_is_held(void **state)
+{
+        struct room_promise promise = { 0 };
+        struct room room;
+        uint64_t mark;
+        (void)state;
+
+        room_init(&room);
+        room_leave(&promise); /* nothing was promised */
+        assert_int_equal(promise.state, ROOM_OWED);
+        room_promise(&room, &promise, 6 * GIB);
+        room_leave(&promise);
+        assert_int_equal(room_owed(&room), 0);
+        assert_int_equal(room_leaving(&room), 6 * GIB);
+        mark = room_mark(&room);
+        room_turn(&promise);
+        assert_int_equal(room_leaving(&room), 0);
+        assert_int_equal(room_balance(&room, 10 * GIB, mark), 4 * GIB);
+        assert_true(room_is_valid(&room));
+        room_forget(&promise);
+}
+
 static void test_a_promise_is_made_anew_elsewhere(void **state)
 {
         struct room_promise promise = { 0 };
@@ -130,6 +153,7 @@ int main(void)
                 cmocka_unit_test(test_what_one_was_promised_is_not_there_for_the_next),
                 cmocka_unit_test(test_memory_is_not_free_any_more_and_owed_no_longer),
                 cmocka_unit_test(test_an_answer_from_before_it_became_memory_is_not_believed),
+                cmocka_unit_test(test_what_is_leaving_is_not_owed_and_memory_when_it_is_held),
                 cmocka_unit_test(test_a_promise_is_made_anew_elsewhere),
                 cmocka_unit_test(test_a_promise_becomes_memory_in_parts),
                 cmocka_unit_test(test_what_a_dead_mover_held_is_owed_again),

@@ -68,7 +68,7 @@ static uint64_t ask(struct operation *operation, struct room_promise *promise, u
 
         if (had >= bytes)
                 return 0;
-        operation->admission.held += promise->is_memory ? had : 0;
+        operation->admission.held += promise->state == ROOM_MEMORY ? had : 0;
         room_promise(room, promise, bytes);
         return bytes - had;
 }
@@ -106,7 +106,7 @@ static void forget(struct operation *operation, size_t part)
         list_for_each(guest, &operation->instance->guests, link) {
                 struct guest_room *room = &guest->room[part];
 
-                if (room->coming.is_memory)
+                if (room->coming.state == ROOM_MEMORY)
                         let_go(operation->target.device[part], guest);
                 room_forget(&room->coming);
                 room_forget(&room->arriving);
@@ -236,15 +236,16 @@ static uint64_t sum_own(const struct operation *operation)
         size_t part = operation->admission.part;
         const struct room *room = &device_of(operation)->room;
         const struct room_promise *staging = &operation->staging[part];
-        uint64_t sum = room_is_to(staging, room) && !staging->is_memory ? staging->bytes : 0;
+        uint64_t sum =
+                room_is_to(staging, room) && staging->state == ROOM_OWED ? staging->bytes : 0;
         struct guest *guest;
 
         operation_for_each_guest(guest, operation) {
                 const struct guest_room *own = &guest->room[part];
 
-                if (room_is_to(&own->coming, room) && !own->coming.is_memory)
+                if (room_is_to(&own->coming, room) && own->coming.state == ROOM_OWED)
                         sum += own->coming.bytes;
-                if (room_is_to(&own->arriving, room) && !own->arriving.is_memory)
+                if (room_is_to(&own->arriving, room) && own->arriving.state == ROOM_OWED)
                         sum += own->arriving.bytes;
         }
         return sum;
@@ -274,7 +275,7 @@ static void refuse(struct operation *operation)
         const struct lack lack = {
                 .free = operation->admission.free,
                 .owed = room_owed(&device->room) - own - get_held(operation),
-                .asked = operation->admission.pending,
+                .asked = operation->admission.look.pending,
                 .needed = own > 0 ? own : operation->admission.needed,
         };
 
@@ -294,7 +295,7 @@ void admission_note_lack(struct operation *operation, size_t part, uint64_t free
                 return;
         operation->admission.part = part;
         operation->admission.free = free;
-        operation->admission.pending = ceiling_get_pending(device_of(operation));
+        operation->admission.look.pending = ceiling_get_pending(device_of(operation));
         operation->admission.needed = needed;
 }
 
@@ -472,7 +473,7 @@ static void hold(struct operation *operation)
         operation_for_each_guest(guest, operation) {
                 const struct room_promise *coming = &guest->room[part].coming;
 
-                if (!room_is_to(coming, &device->room) || coming->is_memory)
+                if (!room_is_to(coming, &device->room) || coming->state == ROOM_MEMORY)
                         continue;
                 if (r == 0)
                         r = mover_hold(mover, guest->pid, coming->bytes, on_held,
@@ -550,10 +551,10 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
         }
         operation->admission.free = info->memory_free;
         left = room_balance(&device->room, info->memory_free + operation->admission.held,
-                            operation->admission.mark) -
-               (int64_t)operation->admission.pending + (int64_t)sum_later(operation);
+                            operation->admission.look.mark) -
+               (int64_t)operation->admission.look.pending + (int64_t)sum_later(operation);
         operation->admission.lacks_pending =
-                left < 0 && (left + (int64_t)operation->admission.pending >= 0 ||
+                left < 0 && (left + (int64_t)operation->admission.look.pending >= 0 ||
                              has_just_begun(operation->instance->manager));
         if (left < 0) {
                 if (!give_up_staging(operation))
@@ -564,7 +565,7 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
             !fetching_is_needed(operation))
                 promise_staging(operation, (uint64_t)left);
         ceiling_settle(device, info->memory_free + operation->admission.held,
-                       operation->admission.mark, operation->admission.pending);
+                       &operation->admission.look);
         hold(operation);
 }
 
@@ -575,8 +576,7 @@ static void on_context(struct mover *mover, const struct mover_done *done, void 
         struct device *device = device_of(operation);
         int r = done->error;
 
-        operation->admission.mark = room_mark(&device->room);
-        operation->admission.pending = ceiling_freeze(device, NULL);
+        ceiling_freeze(device, &operation->admission.look);
         device->has_context |= r == 0;
         if (r == 0)
                 r = mover_info(mover, on_info, operation);
@@ -648,7 +648,7 @@ static void end_part(struct operation *operation, size_t part)
         list_for_each(guest, &operation->instance->guests, link) {
                 struct guest_room *room = &guest->room[part];
 
-                if (room->coming.room && !room->coming.is_memory)
+                if (room->coming.room && room->coming.state == ROOM_OWED)
                         let_go(target, guest);
                 if (room->returning.room)
                         let_go(source, guest);

@@ -210,10 +210,10 @@ static uint64_t count_room(const struct operation *operation, uint64_t free)
 
         operation_for_each_guest(guest, operation)
                 if (room_is_to(&guest->room[0].arriving, room) &&
-                    !guest->room[0].arriving.is_memory)
+                    guest->room[0].arriving.state == ROOM_OWED)
                         own += guest->room[0].arriving.bytes;
-        left = room_balance(room, free, operation->admission.mark) + (int64_t)own -
-               (int64_t)operation->admission.pending -
+        left = room_balance(room, free, operation->admission.look.mark) + (int64_t)own -
+               (int64_t)operation->admission.look.pending -
                (int64_t)count_spared(operation->target.device[0]);
         return left > 0 ? (uint64_t)left : 0;
 }
@@ -239,7 +239,7 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
         } else if (!is_stopping(guest)) {
                 n = choose(guest, count_room(operation, info->memory_free));
                 ceiling_settle(operation->target.device[0], info->memory_free,
-                               operation->admission.mark, operation->admission.pending);
+                               &operation->admission.look);
                 if (n > 0)
                         create(guest, n);
                 else
@@ -255,8 +255,7 @@ static void on_context(struct mover *mover, const struct mover_done *done, void 
         struct operation *operation = guest->instance->operation;
         int r = done->error;
 
-        operation->admission.mark = room_mark(&operation->target.device[0]->room);
-        operation->admission.pending = ceiling_freeze(operation->target.device[0], NULL);
+        ceiling_freeze(operation->target.device[0], &operation->admission.look);
         if (r == 0)
                 r = mover_info(mover, on_info, guest);
         if (r == 0)

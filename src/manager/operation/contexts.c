@@ -27,8 +27,18 @@
 
 static void step(struct guest *guest);
 
+/* The driver has answered, or was not asked. */
+static void open_ceilings(struct guest *guest)
+{
+        for (size_t i = 0; i < place_count(&guest->closed); i++)
+                ceiling_open(guest->closed.device[i]);
+        guest->closed = place_nowhere;
+        guest->asking_deadline_ns = 0;
+}
+
 static void end(struct guest *guest)
 {
+        open_ceilings(guest);
         operation_end_part(guest->instance->operation);
 }
 
@@ -224,7 +234,8 @@ static void expect_back(struct guest *guest)
         footprint_note(guest);
         for (size_t i = 0; i < guest->instance->n_parts; i++) {
                 admission_expect_back(operation, guest, i);
-                room_turn(&guest->room[i].returning); /* for it is still there */
+                room_leave(&guest->room[i].returning); /* it is still there */
+                ceiling_look(operation->source.device[i]);
         }
 }
 
@@ -241,6 +252,8 @@ static void note_left(struct guest *guest, const struct mover_done *done)
         if (!done->is_held ||
             footprint_get(guest, 0, operation->source.device[0]) > returning->bytes)
                 admission_expect_back(operation, guest, 0);
+        else
+                room_turn(returning);
 }
 
 /*
@@ -277,6 +290,8 @@ static void on_left_held(struct mover *mover, const struct mover_done *done, voi
         (void)mover;
         if (done->error && guest->room[job->part].returning.room)
                 admission_expect_back(guest->instance->operation, guest, job->part);
+        else
+                room_turn(&guest->room[job->part].returning);
         hold_left(guest, job->part + 1);
 }
 
@@ -354,9 +369,8 @@ static void on_suspended(struct mover *mover, const struct mover_done *done, voi
 #define HALTED_LOOK_US 20000
 
 /*
- * So long the ceilings of all vGPUs of a device may be frozen for one guest's way back: a call of the driver
- * takes milliseconds, a gate waits 3 s for its ceiling, and a guest that says for ever that it asks is no
- * reason for more.
+ * So long a restore waits for the gates: a call of the driver takes milliseconds, a gate waits 3 s for its ceiling,
+ * and a guest that says for ever that it asks is no reason for more.
  */
 #define ASKING_MAX_MS 2500u
 
@@ -370,30 +384,68 @@ static int on_room_time(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-/*
- * On the way back: who was let through before, and is asking the driver, could get what the mover lets go
- * for the restore. False: nobody asks any more, and nobody begins to; or that was long enough. Whoever waits
- * in its own vGPU has a closed gate, and does not ask before all are back.
- */
-static bool waits_for_those_who_ask(struct guest *guest, struct device *target)
+static bool look_again(struct guest *guest)
+{
+        return sd_event_add_time_relative(guest->instance->manager->event, &guest->room_timer,
+                                          CLOCK_MONOTONIC, ASKING_LOOK_US, 1000, on_room_time,
+                                          guest) >= 0;
+}
+
+/* False: that was long enough. */
+static bool waits_for_gates(struct guest *guest)
 {
         const struct operation *operation = guest->instance->operation;
         uint32_t ms = operation->timeout_ms < ASKING_MAX_MS ? operation->timeout_ms : ASKING_MAX_MS;
         uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
 
-        if (!operation->is_undoing || ceiling_freeze(target, guest->instance) == 0)
-                return false;
-        if (guest->asking_deadline_ns == 0) {
+        if (guest->asking_deadline_ns == 0)
                 guest->asking_deadline_ns = now_ns + ms * 1000000ull;
-                log_event_of(guest->payer, LOG_LEVEL_INFO,
-                             "waiting for those who ask for memory before going back",
-                             "vgpu=%s pid=%d device=%u", guest->instance->name, (int)guest->pid,
-                             target->index);
-        }
-        return now_ns < guest->asking_deadline_ns &&
-               sd_event_add_time_relative(guest->instance->manager->event, &guest->room_timer,
-                                          CLOCK_MONOTONIC, ASKING_LOOK_US, 1000, on_room_time,
-                                          guest) >= 0;
+        return now_ns < guest->asking_deadline_ns && look_again(guest);
+}
+
+/* All at once: no two wait for each other. False: it is the gates' turn on one of them. */
+static bool close_ceilings(struct guest *guest, const struct place *place)
+{
+        if (!place_is_nowhere(&guest->closed))
+                return true;
+        for (size_t i = 0; i < place_count(place); i++)
+                if (!ceiling_may_close(place->device[i]))
+                        return false;
+        for (size_t i = 0; i < place_count(place); i++)
+                ceiling_close(place->device[i]);
+        guest->closed = *place;
+        return true;
+}
+
+static uint64_t sum_asked(const struct guest *guest)
+{
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < place_count(&guest->closed); i++)
+                sum += ceiling_get_asked(guest->closed.device[i], guest->instance);
+        return sum;
+}
+
+/*
+ * Before a restore: no gate begins to take memory until the driver has answered, and those that were let through
+ * before, and are asking the driver, could get what the mover lets go. Gates of its own vGPU are closed, and ask
+ * nothing before all are back. False: none asks any more; or that was long enough.
+ */
+static bool waits_for_those_who_ask(struct guest *guest, const struct place *target)
+{
+        uint64_t asked;
+
+        if (!close_ceilings(guest, target) && waits_for_gates(guest))
+                return true;
+        asked = sum_asked(guest);
+        if (asked == 0)
+                return false;
+        if (guest->asking_deadline_ns == 0)
+                log_event_of(guest->payer, LOG_LEVEL_DEBUG,
+                             "waiting for those who ask for memory before a restore",
+                             "vgpu=%s pid=%d bytes=%llu", guest->instance->name, (int)guest->pid,
+                             (unsigned long long)asked);
+        return waits_for_gates(guest);
 }
 
 /* False: that was long enough. */
@@ -428,6 +480,7 @@ static void end_resume(struct guest *guest, const struct device *device,
                        const struct mover_done *done)
 {
         end_lending(guest, MOVER_CALL_RESTORE);
+        open_ceilings(guest);
         if (done->is_untouched) {
                 step_back(guest);
         } else if (done->process_state == CU_PROCESS_STATE_CHECKPOINTED) {
@@ -462,6 +515,7 @@ static void on_resumed(struct mover *mover, const struct mover_done *done, void 
         count_time(guest->instance->operation, done);
         for (size_t i = 0; i < guest->instance->n_parts; i++)
                 room_turn(admission_promise_to(guest, i, guest->context_target.device[i]));
+        open_ceilings(guest);
         settle(guest, GUEST_CONTEXT_RUNNING, guest->context_target);
         step(guest);
 }
@@ -591,13 +645,33 @@ static void lend(struct guest *guest, size_t part)
         call_suspend(guest);
 }
 
+/*
+ * What the checkpoint will make free is promised, and the gates know it, before the driver is asked. True: they do
+ * not yet.
+ */
+static bool waits_for_ceilings(struct guest *guest)
+{
+        const struct operation *operation = guest->instance->operation;
+        bool is_known = true;
+
+        if (operation->is_undoing)
+                return false;
+        if (guest->room[0].returning.state != ROOM_LEAVING)
+                expect_back(guest);
+        for (size_t i = 0; i < guest->instance->n_parts; i++)
+                is_known &= !operation->source.device[i]->ceiling.is_looking;
+        return !is_known && waits_for_gates(guest);
+}
+
 static void suspend(struct guest *guest)
 {
         struct operation *operation = guest->instance->operation;
-        int r = enter(guest, GUEST_CONTEXT_SUSPENDING, &place_nowhere);
+        int r;
 
-        if (!operation->is_undoing)
-                expect_back(guest);
+        if (waits_for_ceilings(guest))
+                return;
+        guest->asking_deadline_ns = 0;
+        r = enter(guest, GUEST_CONTEXT_SUSPENDING, &place_nowhere);
         if (r < 0)
                 fail_unasked(guest, operation->source.device[0], r);
         else
@@ -731,9 +805,8 @@ static void resume(struct guest *guest, const struct place *target)
 {
         int r;
 
-        for (size_t i = 0; i < guest->instance->n_parts; i++)
-                if (waits_for_those_who_ask(guest, target->device[i]))
-                        return;
+        if (waits_for_those_who_ask(guest, target))
+                return;
         r = enter(guest, GUEST_CONTEXT_RESUMING, target);
         if (r == 0)
                 make_room(guest, 1);

@@ -27,6 +27,7 @@
 
 #include "base/list.h"
 #include "daemon/failure.h"
+#include "manager/model/ceiling-record.h"
 #include "manager/model/place.h"
 #include "manager/model/rest-record.h"
 #include "manager/model/room.h"
@@ -184,7 +185,8 @@ struct operation {
                 size_t part;                     /* of the target, for which it asks */
                 bool is_asked[GATE_DEVICES_MAX]; /* or it lacks nothing there */
                 uint64_t waiting_since_ns;       /* CLOCK_MONOTONIC; 0: it does not */
-                uint64_t mark, pending, held, needed, free;
+                struct ceiling_look look;
+                uint64_t held, needed, free;
                 size_t n_holds; /* under way */
         } admission;
         uint64_t neighbours_bytes; /* what other vGPUs had on the source when its context left */
