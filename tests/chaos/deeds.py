@@ -66,7 +66,8 @@ class Client(threading.Thread):
         name = f"v{self.number}-{self.n_made}"
         size = self.chance.choice(options.sizes)
         idle = self.chance.choice(((), ("--idle-after", "0.1s"), ("--idle-after", "1s", "--idle", "keep-context")))
-        code, _ = self.world.add_vgpu(name, self.user, f"{size}M", idle)
+        n_devices = self.chance.randint(1, options.devices) if options.several else 1
+        code, _ = self.world.add_vgpu(name, self.user, f"{size}M", idle, n_devices)
         self.world.count("create" if code == 0 else "create refused")
 
     def start_steady(self):
@@ -106,9 +107,13 @@ class Client(threading.Thread):
         if vgpu:
             self.do("suspend", vgpu.name, "--keep-context", "--timeout", 20)
 
+    def choose_place(self, vgpu):
+        """Devices, in any order."""
+        return ",".join(map(str, self.chance.sample(range(self.world.options.devices), vgpu.n_devices)))
+
     def resume(self):
         vgpu = self.pick()
-        where = self.chance.choice((None, *range(self.world.options.devices)))
+        where = self.choose_place(vgpu) if vgpu and self.chance.random() < 0.7 else None
         if vgpu:
             with vgpu.going.enter() as may_go:
                 if may_go:
@@ -117,8 +122,8 @@ class Client(threading.Thread):
 
     def migrate(self):
         vgpu = self.pick()
-        where = self.chance.randrange(self.world.options.devices)
         if vgpu and self.world.options.devices > 1:
+            where = self.choose_place(vgpu)
             with vgpu.going.enter() as may_go:
                 if may_go:
                     self.do("migrate", vgpu.name, "--timeout", 20, "--device", where)

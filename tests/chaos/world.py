@@ -23,7 +23,7 @@ SHORT = "short"
 class ChaosHost(Host):
     """A host whose vgpud is started again whenever it was killed; simulated, or this machine's own."""
 
-    def __init__(self, devices, pool, is_overcommitted=False):
+    def __init__(self, devices, pool, is_overcommitted=False, spill=None):
         super().__init__(devices or "1xH200", pool, "8M")
         self.is_simulated = bool(devices)
         if not devices:
@@ -31,6 +31,10 @@ class ChaosHost(Host):
         self.options += ["--swap-time", "100"]  # who may leave by itself does so often
         if is_overcommitted:
             self.options += ["--overcommit", "all"]
+        if spill:
+            spill_directory = os.path.join(self.directory, "spill")
+            os.mkdir(spill_directory, 0o700)
+            self.options += ["--spill", spill_directory, "--spill-limit", spill]
         self.cdi_path = os.path.join(self.directory, "cdi", "openvgpu.json")
         self.options += ["--cdi", self.cdi_path]
         # What the guests of other users write to and read from.
@@ -101,10 +105,11 @@ class Turnstile:
 class VGpu:
     """One vGPU of one user."""
 
-    def __init__(self, name, user, frame_buffer):
+    def __init__(self, name, user, frame_buffer, n_devices=1):
         self.name = name
         self.user = user
         self.frame_buffer = frame_buffer
+        self.n_devices = n_devices
         self.programs = []
         self.may_be_gone = False
         self.lock = threading.Lock()  # of the list
@@ -116,7 +121,7 @@ class World:
 
     def __init__(self, options):
         self.options = options
-        self.host = ChaosHost(options.simulate, options.pool, options.overcommit)
+        self.host = ChaosHost(options.simulate, options.pool, options.overcommit, options.spill)
         self.vgpus = []
         self.lock = threading.Lock()
         self.ending = threading.Event()
@@ -159,8 +164,10 @@ class World:
 
     # vGPUs and programs.
 
-    def add_vgpu(self, name, user, frame_buffer, options):
-        vgpu = VGpu(name, user, frame_buffer)
+    def add_vgpu(self, name, user, frame_buffer, options, n_devices=1):
+        vgpu = VGpu(name, user, frame_buffer, n_devices)
+        if n_devices > 1:
+            options = (*options, "--devices", n_devices)
         code, text = self.host.try_vgpu("create", name, "--fb", frame_buffer, *options, user=user)
         if code != 0:
             return code, text
