@@ -169,6 +169,11 @@ static void open_gate(struct guest *guest)
 
 static void let_go(struct guest *guest)
 {
+        bool has_moved;
+
+        /* Blocks that others hold too take the place of its own only now: what it gives back may be zeroed at once. */
+        if (clean_copy_complete(guest, &has_moved) < 0)
+                clean_copy_spoil(guest);
         guest->refresh->is_holding = false;
         clean_copy_put_back(guest);
         operation_wake_all(guest->instance->manager);
@@ -199,11 +204,8 @@ static void end_job(struct guest *guest)
 static void note_copied(struct guest *guest, const struct mover_done *done)
 {
         bool is_known = done->error == 0 || (done->error != -ECONNRESET && !done->is_torn);
-        bool has_moved;
 
         clean_copy_end(guest, is_known, is_known);
-        if (clean_copy_complete(guest, &has_moved) < 0)
-                clean_copy_spoil(guest);
 }
 
 static void on_run(struct mover *mover, const struct mover_done *done, void *userdata)
