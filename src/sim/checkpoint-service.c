@@ -110,28 +110,43 @@ static CUresult begin_operation(int caller, CUresult result, CUprocessState stat
         return service.operation < 0 ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
 }
 
-static bool has_room(void)
+/* For as long as a checkpoint takes: so those of several processes need several times as much. */
+struct room {
+        uint64_t taken[HOST_DEVICES_MAX];
+};
+
+static void room_deinit(struct room *room)
+{
+        PROCESS_LOCKED();
+
+        for (int at = 0; at < HOST_DEVICES_MAX; at++)
+                if (room->taken[at] > 0)
+                        holdings_refund(&process.holdings, at, room->taken[at]);
+}
+
+static bool take_room(struct room *room)
 {
         PROCESS_LOCKED();
 
         for (CUcontext context = process.contexts; context; context = context->next)
-                if (context->cost > 0 && !context_has_room(context))
+                if (context->cost > 0 && !context_take_room(context, room->taken))
                         return false;
         return true;
 }
 
 /* As an H200 with driver 580: one that had too little memory of the device is the last of its process. */
-static CUresult find_room(void)
+static CUresult find_room(struct room *room)
 {
         if (service.is_spoiled)
                 return CUDA_ERROR_UNKNOWN;
-        service.is_spoiled = !has_room();
+        service.is_spoiled = !take_room(room);
         return service.is_spoiled ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
 static CUresult checkpoint(const struct checkpoint_request *request, int caller)
 {
-        CUresult result = find_room();
+        CLEANUP(room_deinit) struct room room = { 0 };
+        CUresult result = find_room(&room);
 
         if (result != CUDA_SUCCESS)
                 return result;

@@ -35,12 +35,28 @@ static uint64_t get_cost(int at)
 #define ROOM          (4 * MIB)
 #define ROOM_FRACTION 256
 
+static uint64_t get_room(int at)
+{
+        uint64_t part = process.host_device[at].memory / ROOM_FRACTION;
+
+        return (part < ROOM ? part : ROOM) / MIB * MIB;
+}
+
 bool context_has_room(CUcontext context)
 {
         int at = process_device(context->device)->at;
-        uint64_t part = process.host_device[at].memory / ROOM_FRACTION;
 
-        return holdings_get_free(&process.holdings, at) >= (part < ROOM ? part : ROOM) / MIB * MIB;
+        return holdings_get_free(&process.holdings, at) >= get_room(at);
+}
+
+bool context_take_room(CUcontext context, uint64_t *taken)
+{
+        int at = process_device(context->device)->at;
+
+        if (holdings_charge(&process.holdings, at, get_room(at)) < 0)
+                return false;
+        taken[at] += get_room(at);
+        return true;
 }
 
 /* Takes the device memory of a context and makes its streams. */

@@ -70,6 +70,9 @@ void context_end_greens(CUcontext primary);
  */
 bool context_has_room(CUcontext context);
 
+/* context_take_room() - take it, and add it to @taken, of which each device of the host has one. */
+bool context_take_room(CUcontext context, uint64_t *taken);
+
 /* context_find() - return @context if it is live, else NULL. */
 CUcontext context_find(CUcontext context);
 
