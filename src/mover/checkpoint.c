@@ -2,12 +2,14 @@
 #include "mover/checkpoint.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/size.h"
 #include "mover/driver.h"
 #include "mover/process-call.h"
 
@@ -173,6 +175,33 @@ static int checkpoint_with_margin(struct device *device, struct holds *holds,
 
 /* The one restore: from before its hold is let go until the driver has answered nothing of the mover takes memory. */
 
+/* More than that no spare helps against. */
+#define THEFT_MAX (512 * MIB)
+
+static void note_theft(struct device *device, uint64_t bytes)
+{
+        uint64_t seen = device->theft;
+
+        if (bytes > THEFT_MAX)
+                bytes = THEFT_MAX;
+        while (bytes > seen && !atomic_compare_exchange_weak(&device->theft, &seen, bytes))
+                continue;
+}
+
+/* With a spare as large as the largest theft, where there is room for that. */
+static int take_hold(struct device *device, struct holds *holds,
+                     const struct mover_checkpoint *request, struct mover_done *done)
+{
+        uint64_t spare = device->theft;
+        struct mover_done ignored = { 0 };
+
+        if (spare > 0 && request->bytes > 0 && request->bytes < UINT64_MAX - spare &&
+            hold_take(holds, device, request->pid, request->bytes + spare, request->header.id,
+                      &ignored) == 0)
+                return 0;
+        return hold_take(holds, device, request->pid, request->bytes, request->header.id, done);
+}
+
 /* The driver may be late to tell what we have just let go. Where it cannot be asked, there is. */
 static bool has_room(struct device *device, uint64_t bytes)
 {
@@ -182,8 +211,10 @@ static bool has_room(struct device *device, uint64_t bytes)
         while (read_free(device, &free_bytes)) {
                 if (free_bytes >= bytes)
                         return true;
-                if (clock_now(CLOCK_MONOTONIC) >= until_ns)
+                if (clock_now(CLOCK_MONOTONIC) >= until_ns) {
+                        note_theft(device, bytes - free_bytes);
                         return false;
+                }
                 (void)nanosleep(&moment, NULL);
         }
         return true;
@@ -218,8 +249,7 @@ static int restore_from_hold(struct device *device, struct holds *holds,
         int r = -EAGAIN;
 
         for (int i = 1; i <= RESTORE_TRIES && r == -EAGAIN; i++) {
-                r = hold_take(holds, device, request->pid, request->bytes, request->header.id,
-                              done);
+                r = take_hold(device, holds, request, done);
                 if (r == 0)
                         r = driver_fault_point(done, "mover.held");
                 if (r < 0)

@@ -39,6 +39,7 @@ struct device {
         CUdevice id;
         CUcontext context; /* or NULL */
         struct room room;
+        _Atomic uint64_t theft; /* the most that others have taken of a hold that was let go */
         struct streams streams;
         struct hasher hasher;
         struct margin margin; /* there with the context */

@@ -84,7 +84,7 @@
 #include "hash/hash.h"
 
 #define MOVER_WIRE_MAGIC   0x45564f4du /* "MOVE" */
-#define MOVER_WIRE_VERSION 8u
+#define MOVER_WIRE_VERSION 9u
 #define MOVER_SOCKET       3
 
 enum mover_message {
