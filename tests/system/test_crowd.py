@@ -345,6 +345,65 @@ class Crowd(case.Case):
         for one in (guest, other):
             one.finish()
 
+    def copy_beside_a_restore(self, go_back):
+        """Another vGPU is copied while it runs: the copy wants 48 MiB of the mover's own, while a restore has what is free."""
+        (name,), (guest,) = self.start(1, 10)
+        self.host.create("live", "80M")
+        live = self.host.train("live", "--size", "50M", "--piece", "48M", "--pause", "1")
+        self.host.vgpu("suspend", "live", "--pre-copy")  # the mover has all that it needs besides
+        self.host.vgpu("resume", "live")
+        self.stranger(4 * MIB)
+        with self.host.connect() as back, self.host.connect() as suspend:
+            go_back(back, name)
+            self.host.wait_paused("mover.restoring")
+            suspend.send("SuspendVgpu", name="live", pre_copy=True)
+            self.wait_still()
+            self.host.remove_pause("mover.restoring")
+            try:
+                back.answer()
+            except Refused as error:
+                self.assertEqual(error.name, "Failed", error.parameters)
+            suspend.answer()
+        self.assertNotIn("is lost", self.host.log())
+        self.assertEqual(self.host.get(name)["state"], "running")
+        guest.wait_steps()
+        guest.finish()
+        self.host.vgpu("resume", "live")
+        live.wait_steps()
+        live.finish()
+
+    def test_a_copy_takes_nothing_of_what_was_let_go_for_a_restore(self):
+        def resume(client, name):
+            self.host.vgpu("suspend", name)
+            self.host.arm("mover.restoring", "pause")
+            client.send("ResumeVgpu", name=name)
+        self.copy_beside_a_restore(resume)
+
+    def test_a_copy_takes_nothing_of_what_was_let_go_for_the_way_back(self):
+        def suspend(client, name):
+            self.host.arm("suspend.checkpointed", "fail")
+            self.host.arm("mover.restoring", "pause")
+            client.send("SuspendVgpu", name=name)
+        self.copy_beside_a_restore(suspend)
+
+    def test_no_gate_takes_memory_while_a_process_is_restored(self):
+        """Within its quota, and as fast as it can: it may give back what it has, and nothing else happens."""
+        (name,), (guest,) = self.start(1, 10)
+        self.host.vgpu("suspend", name)
+        self.host.create("busy", "500M")
+        busy = self.host.run("busy", "guest-alloc", 2, 100000000, 32 * MIB, 1)
+        self.host.arm("mover.restoring", "pause")
+        with self.host.connect() as resume:
+            resume.send("ResumeVgpu", name=name)
+            self.host.wait_paused("mover.restoring")
+            self.wait_still()
+            self.host.remove_pause("mover.restoring")
+            resume.answer()
+        guest.wait_steps()
+        self.assertTrue(busy.is_alive(), busy.context())
+        busy.kill()
+        guest.finish()
+
     def test_a_manager_that_dies_while_room_is_held_leaves_none_of_it(self):
         (name,), (guest,) = self.start(1, 60)
         self.host.vgpu("suspend", name)

@@ -441,8 +441,10 @@ static bool waits_for_those_who_ask(struct guest *guest, const struct place *tar
         if (asked == 0)
                 return false;
         if (guest->asking_deadline_ns == 0)
-                log_event_of(guest->payer, LOG_LEVEL_DEBUG,
-                             "waiting for those who ask for memory before a restore",
+                log_event_of(guest->payer, LOG_LEVEL_INFO,
+                             guest->instance->operation->is_undoing
+                                     ? "waiting for those who ask for memory before going back"
+                                     : "waiting for those who ask for memory before coming back",
                              "vgpu=%s pid=%d bytes=%llu", guest->instance->name, (int)guest->pid,
                              (unsigned long long)asked);
         return waits_for_gates(guest);

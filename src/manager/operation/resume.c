@@ -64,11 +64,12 @@ static void restore(struct operation *operation)
 
         if (!broadcast_expect(operation, GATE_STATE_RELEASED) || !leave_stopped(operation))
                 return;
-        operation_for_each_guest(guest, operation) {
+        /* Staging has its memory before the first restore, during which the mover takes none. */
+        operation_for_each_guest(guest, operation)
                 if (!operation->is_early)
                         copies_stage(operation, guest);
+        operation_for_each_guest(guest, operation)
                 contexts_move(operation, guest, &operation->target);
-        }
 }
 
 static void undo_restore(struct operation *operation)
