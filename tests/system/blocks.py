@@ -44,6 +44,18 @@ class Block:
         else:
             self.is_endless = True
 
+    def lines_without(self, has):
+        """Those that need a program that @has() does not find; where such a line sets a variable, all from its first use."""
+        if not self.needs or has(self.needs[0]):
+            return []
+        lacking, unset, is_over = [], [], False
+        for line, _ in self.commands():
+            is_over = is_over or any(re.search(rf"\${name}\b", line) for name in unset)
+            if is_over or re.search(rf"\b{self.needs[0]}\b", line):
+                lacking.append(line)
+                unset += re.findall(r"^(\w+)=", line)
+        return lacking
+
     def commands(self):
         """(what is typed, what the document says that it prints)"""
         is_session = any(line.startswith("$ ") for line in self.text)
