@@ -9,7 +9,10 @@ import subprocess
 import tempfile
 import unittest
 
+import reach
 from wait import until
+
+reach.set_environment("TEST_VGPU", "TEST_CUDA_CHECKPOINT", "TEST_SIM", "TEST_GUEST", "TEST_LIBRARY", "OPENVGPU_LIB")
 
 
 class Case(unittest.TestCase):

@@ -188,20 +188,11 @@ static void become_nobody(bool may_be_looked_into)
         must_equal(prctl(PR_SET_DUMPABLE, may_be_looked_into), 0);
 }
 
-/* Can we become another user, who may then run the helper? */
+/* Where the helper is, that user may run it (tests/system/reach.py). */
 static void need_nobody(void)
 {
-        char path[PATH_MAX];
-        int status;
-        pid_t pid;
-
-        (void)snprintf(path, sizeof(path), "%s/vgpu-checkpointer", getenv("OPENVGPU_LIB"));
-        pid = fork();
-        if (pid == 0)
-                _exit(setuid(NOBODY) == 0 && access(path, X_OK) == 0 ? 0 : 1);
-        assert_int_equal(waitpid(pid, &status, 0), pid);
-        if (status != 0) {
-                print_message("SKIPPED: needs root, and a build that all can read\n");
+        if (geteuid() != 0) {
+                print_message("SKIPPED: needs root to be somebody else\n");
                 skip();
         }
 }

@@ -8,6 +8,8 @@ import os
 import pathlib
 import shutil
 
+import reach
+
 BUILD = os.environ.get("TEST_DAEMONS")
 PROGRAMS = {
     "TEST_VGPUD": "src/manager/vgpud",
@@ -23,6 +25,9 @@ def set_environment():
     for variable, path in PROGRAMS.items():
         if BUILD and variable in os.environ:
             os.environ[variable] = os.path.join(BUILD, path)
+    if "TEST_GATE" in os.environ:
+        reach.of(pathlib.Path(os.environ["TEST_GATE"]).with_name("libcuda.so"))
+    reach.set_environment("TEST_GATE", "TEST_SIM", "TEST_GUESTS")
 
 
 def replace(root):

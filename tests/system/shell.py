@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 
+import reach
 import stage
 from wait import PATIENCE, until
 
@@ -91,7 +92,7 @@ class Shell:
         write(f"{shims}/pkg-config", PKG_CONFIG.format(destdir=stage.DESTDIR, found=found,
                                                        pkg_config=shutil.which("pkg-config")))
         source = stage.INSTALL.parents[1]
-        os.symlink(source / "examples", f"{work}/examples")
+        os.symlink(reach.of(source / "examples"), f"{work}/examples")
         shutil.copy(source / "examples" / "list-vgpus.c", f"{work}/program.c")
         shutil.copy(source / "share" / "scenarios" / "plain.json", f"{work}/mine.json")
 

@@ -14,16 +14,18 @@ import subprocess
 import sys
 
 import daemons
+import reach
 
 BUILD = pathlib.Path(os.environ["TEST_BUILD"])
 PREFIX = os.environ.get("TEST_PREFIX", "/usr/local")
 
 INSTALL = pathlib.Path(__file__).resolve().parents[2] / "tools" / "stage-install.sh"
 NAME = "stage-daemons" if daemons.BUILD else "stage"
-DESTDIR = BUILD / NAME
+MADE = BUILD / NAME
+DESTDIR = reach.place(MADE)
 ROOT = DESTDIR / PREFIX.lstrip("/")
 PRIVATE = ROOT / "lib" / "openvgpu"
-GUESTS = BUILD / "tests" / "guests"
+GUESTS = reach.of(BUILD / "tests" / "guests")
 
 VGPU = ROOT / "bin" / "vgpu"
 VGPUD = ROOT / "bin" / "vgpud"
@@ -31,6 +33,26 @@ SYSTEM_PYTHON = pathlib.Path("/usr/bin/python3")
 GATE = PRIVATE / "gate" / "libcuda.so.1"
 DRIVER = PRIVATE / "sim" / "libcuda.so.1"
 RUNTIME = PRIVATE / "sim" / "libcudart.so.13"
+
+
+# An installed tree that is taken instead of one of the build.
+_is_given = False
+
+
+def take(prefix):
+    """Run what is installed in @prefix; for who asks for these names afterwards."""
+    global _is_given, ROOT, PRIVATE, VGPU, VGPUD, GATE, DRIVER, RUNTIME  # pylint: disable=global-statement
+    _is_given, ROOT = True, pathlib.Path(prefix).resolve()
+    PRIVATE = ROOT / "lib" / "openvgpu"
+    VGPU, VGPUD = ROOT / "bin" / "vgpu", ROOT / "bin" / "vgpud"
+    GATE, DRIVER = PRIVATE / "gate" / GATE.name, PRIVATE / "sim" / DRIVER.name
+    RUNTIME = PRIVATE / "sim" / RUNTIME.name
+    _check()
+
+
+def _check():
+    missing = [path.name for path in (VGPU, VGPUD, GATE, DRIVER, RUNTIME) if not path.exists()]
+    assert not missing, f"{ROOT} lacks {', '.join(missing)}"
 
 
 def _is_current(stamp):
@@ -46,16 +68,17 @@ def _is_current(stamp):
 
 def make():
     """Install into the stage, unless another test has just done it; fails if something is missing."""
+    if _is_given:
+        return
     stamp = BUILD / f"{NAME}.stamp"
     with open(BUILD / f"{NAME}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if _is_current(stamp):
-            return
-        subprocess.run([INSTALL, str(BUILD), str(DESTDIR)], check=True)
-        daemons.replace(ROOT)
-        missing = [path.name for path in (VGPU, VGPUD, GATE, DRIVER, RUNTIME) if not path.exists()]
-        assert not missing, f"the installed tree lacks {', '.join(missing)}"
-        stamp.touch()
+        if not _is_current(stamp):
+            subprocess.run([INSTALL, str(BUILD), str(MADE)], check=True)
+            daemons.replace(MADE / PREFIX.lstrip("/"))
+            stamp.touch()
+        reach.of(MADE)
+        _check()
 
 
 @functools.cache
@@ -64,13 +87,3 @@ def package():
     make()
     sys.path.insert(0, str(next(ROOT.glob("lib/python3*/*-packages"))))
     return importlib.import_module("openvgpu")
-
-
-def can_be_used_by(user):
-    """Can we become that user, and may it then run the programs?"""
-    if os.geteuid() != 0:
-        return False
-    make()
-    done = subprocess.run(["test", "-x", str(VGPU), "-a", "-x", str(SYSTEM_PYTHON), "-a",
-                           "-r", __file__], user=user, check=False)
-    return done.returncode == 0

@@ -190,6 +190,7 @@ class Refused(Gifts):
         self.check_end(has_come)
 
 
+@unittest.skipIf(os.geteuid() != 0, "needs root to be somebody else")
 class Strangers(Gifts):
     def guest(self, name):
         """Each of another user."""
@@ -233,6 +234,7 @@ class RootInTheVgpuOfAnother(Strangers):
         self.check_end()
 
 
+@unittest.skipIf(os.geteuid() != 0, "only root makes vGPUs for others")
 class OtherOwners(Gifts):
     def guest(self, name):
         """root's, in the vGPU of another user each."""

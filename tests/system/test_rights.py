@@ -38,7 +38,7 @@ def bound_of_unit():
     return {name.removeprefix("CAP_") for name in re.findall(r"CAP_\w+", lines)}
 
 
-@unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
+@unittest.skipUnless(os.geteuid() == 0, "needs root to be somebody else")
 class Rights(case.Case):
     def train_as_nobody(self, name):
         log = os.path.join(self.host.directory, f"steps-{name}")
