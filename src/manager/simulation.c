@@ -107,5 +107,7 @@ void simulation_end(struct manager *manager)
         /* With what its devices' memory has left on the tmpfs; not while a process uses it. */
         if (manager->simulation[0] && (manager->scenario || manager->is_unused))
                 (void)sim_host_remove(manager->simulation);
+        else if (manager->simulation[0])
+                sim_host_sweep(manager->simulation);
         manager->scenario = scenario_free(manager->scenario);
 }

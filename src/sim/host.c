@@ -170,7 +170,27 @@ static int check_nameless_files(const char *directory)
         return fd < 0 ? -EOPNOTSUPP : 0;
 }
 
-static void remove_folder(const char *path)
+/*
+ * Memory that processes share is a file with a name; who can lock it has the proof that nobody holds it any more
+ * (sim/holdings.h). Who made it may have been killed, and all others too.
+ */
+static bool is_unheld(int folder, const char *name)
+{
+        CLEANUP(fd_closep) int fd = -1;
+
+        if (name[0] < '0' || name[0] > '9')
+                return false;
+        fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+static bool is_any(int folder, const char *name)
+{
+        (void)folder;
+        return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+static void remove_files(const char *path, bool (*may_go)(int folder, const char *name))
 {
         int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
@@ -180,11 +200,15 @@ static void remove_folder(const char *path)
                 fd_close(fd);
                 return;
         }
-        while ((entry = readdir(folder))) {
-                if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+        while ((entry = readdir(folder)))
+                if (may_go(dirfd(folder), entry->d_name))
                         (void)unlinkat(dirfd(folder), entry->d_name, 0);
-        }
         (void)closedir(folder);
+}
+
+static void remove_folder(const char *path)
+{
+        remove_files(path, is_any);
         (void)rmdir(path);
 }
 
@@ -216,7 +240,7 @@ static bool is_in_shared_memory(const char *memory)
 
 /*
  * Folders in /dev/shm whose host is gone, because somebody removed its directory: the link .host
- * in each says which it was.
+ * in each says which it was. And in those of other hosts the memory that nobody holds.
  */
 static void sweep_shared_memory(void)
 {
@@ -235,8 +259,11 @@ static void sweep_shared_memory(void)
                     strncmp(path, prefix, strlen(prefix)) != 0 ||
                     paths_join(link, path, ".host") < 0)
                         continue;
-                if (lstat(link, &status) == 0 && status.st_uid == geteuid() &&
-                    stat(link, &status) < 0 && errno == ENOENT)
+                if (lstat(link, &status) < 0 || status.st_uid != geteuid())
+                        continue;
+                if (stat(link, &status) == 0)
+                        remove_files(path, is_unheld);
+                else if (errno == ENOENT)
                         remove_folder(path);
         }
         (void)closedir(folder);
@@ -277,7 +304,6 @@ static int make_memory_in_shared_memory(struct host *host, const char *directory
         char link[HOST_PATH_MAX + sizeof("/.host")], prefix[64];
         CLEANUP(freep) char *home = realpath(directory, NULL);
 
-        sweep_shared_memory();
         make_prefix(prefix, sizeof(prefix));
         (void)snprintf(host->memory, sizeof(host->memory), "%sXXXXXX", prefix);
         if (!home || !mkdtemp(host->memory) || chmod(host->memory, folder_mode()) < 0)
@@ -419,11 +445,27 @@ static int lock_host(int *ret_lock, const char *directory)
         return 0;
 }
 
+/* In a tmpfs itself, the directory has its memory with it. */
+static void sweep_memory_beside(const char *directory)
+{
+        char memory[PATHS_MAX];
+
+        if (paths_join(memory, directory, "memory") == 0)
+                remove_files(memory, is_unheld);
+}
+
+void sim_host_sweep(const char *directory)
+{
+        sweep_shared_memory();
+        sweep_memory_beside(directory);
+}
+
 int sim_host_create(const char *directory, const char *specification)
 {
         CLEANUP(fd_closep) int lock = -1;
         int r;
 
+        sim_host_sweep(directory);
         r = make_folder(directory);
         if (r == 0)
                 r = lock_host(&lock, directory);

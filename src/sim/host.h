@@ -39,10 +39,16 @@ int sim_host_check(const char *specification);
 
 /*
  * sim_host_remove() - remove the host in @directory and its devices' memory. Without it nothing
- * lasts but a few files: who creates the next host sweeps up after removed directories.
+ * lasts but a few files, and memory that was shared by processes that were killed: who creates the next host sweeps that up.
  * Errors: -EBUSY (a process uses it), -ENOENT.
  */
 int sim_host_remove(const char *directory);
+
+/*
+ * sim_host_sweep() - remove what the host in @directory, and others of this user, have of memory that no process holds
+ * any more
+ */
+void sim_host_sweep(const char *directory);
 
 /* sim_host_kinds() - list the names of all kinds of devices, separated by ", ". */
 const char *sim_host_kinds(void);

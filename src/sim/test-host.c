@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stddef.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -243,6 +244,31 @@ static void test_only_memory_of_hosts_that_can_be_seen_is_swept(void **state)
         assert_int_equal(sim_host_remove(directory), 0);
 }
 
+/* As a process that was killed leaves memory that it has shared: nobody locks the file any more. */
+static void test_memory_that_nobody_holds_is_swept(void **state)
+{
+        char directory[] = "/dev/shm/sim-test-XXXXXX", dead[64], alive[64];
+        struct stat status;
+        int fd;
+
+        (void)state;
+        assert_non_null(mkdtemp(directory));
+        assert_int_equal(sim_host_create(directory, "T4"), 0);
+        (void)snprintf(dead, sizeof(dead), "%s/memory/0-2097152-0-1", directory);
+        (void)snprintf(alive, sizeof(alive), "%s/memory/0-2097152-0-2", directory);
+        (void)close(open(dead, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+        fd = open(alive, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        assert_int_equal(flock(fd, LOCK_EX), 0);
+
+        assert_int_equal(sim_host_create(directory, "T4"), 0); /* the next vgpud */
+        assert_int_equal(stat(dead, &status), -1);
+        assert_int_equal(stat(alive, &status), 0);
+        (void)close(fd);
+        sim_host_sweep(directory); /* its end */
+        assert_int_equal(stat(alive, &status), -1);
+        assert_int_equal(sim_host_remove(directory), 0);
+}
+
 /* The host of root is for all: anybody can put anything there. */
 static void test_a_host_leads_to_nobody_elses_files(void **state)
 {
@@ -400,6 +426,7 @@ int main(void)
                 cmocka_unit_test(test_a_host_with_processes_is_kept_or_refused),
                 cmocka_unit_test(test_a_host_that_only_another_namespace_sees_is_left_alone),
                 cmocka_unit_test(test_only_memory_of_hosts_that_can_be_seen_is_swept),
+                cmocka_unit_test(test_memory_that_nobody_holds_is_swept),
                 cmocka_unit_test(test_a_host_leads_to_nobody_elses_files),
                 cmocka_unit_test(test_visible_devices_are_indices_or_uuids_or_prefixes),
                 cmocka_unit_test(test_without_a_host_there_is_no_device),
