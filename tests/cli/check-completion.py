@@ -7,11 +7,13 @@ usage: check-completion.py zsh|fish VGPU FILE
 The shell itself is asked what it would offer; exit 77 where it is not installed.
 """
 import json
+import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 # zsh's own helpers print what they were given.
 ZSH = """
@@ -39,8 +41,10 @@ def ask(shell, path, lines):
     """What the shell offers behind each line: a set of words."""
     command = {"zsh": ["zsh", "-f", "-c", ZSH, "zsh", path],
                "fish": ["fish", "--no-config", "-c", FISH, path]}[shell]
-    done = subprocess.run(command, input="\n".join(lines) + "\n", capture_output=True, text=True,
-                          timeout=60, check=False)
+    with tempfile.TemporaryDirectory() as home:  # fish makes folders there
+        places = {name: home for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")}
+        done = subprocess.run(command, input="\n".join(lines) + "\n", capture_output=True, text=True,
+                              timeout=60, check=False, env={**os.environ, **places})
     assert done.returncode == 0 and not done.stderr, done.stderr
     answers = {}
     for line in done.stdout.splitlines():
