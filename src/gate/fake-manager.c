@@ -72,7 +72,7 @@ static void stop_greeting(void)
 static void run_body(void (*body)(void))
 {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        alarm(60);
+        alarm(300);
         body();
         stop_greeting();
         fflush(NULL);

@@ -57,7 +57,7 @@ static CUstream held_stream(void)
 /* The agent counts a piece as gone right behind its unmapping. */
 static void wait_until_nothing_is_charged(void)
 {
-        for (int i = 0; i < 10000 && page->slot[FAKE_SLOT].n_allocations > 0; i++)
+        for (int i = 0; i < 60000 && page->slot[FAKE_SLOT].n_allocations > 0; i++)
                 usleep(1000);
         check(page->slot[FAKE_SLOT].n_allocations == 0);
 }
