@@ -33,6 +33,7 @@
 #include "manager/model/account.h"
 #include "manager/model/backlog.h"
 #include "manager/model/burial.h"
+#include "manager/model/ceiling.h"
 #include "manager/model/clean-copy.h"
 #include "manager/model/device-mover.h"
 #include "manager/model/device.h"
@@ -416,6 +417,9 @@ static void check_ready(void *userdata)
                 if (instance->operation)
                         return;
         manager->is_ready = true;
+        /* The pages may have ceilings of the manager before, which has closed them in the middle of something. */
+        for (size_t i = 0; i < manager->n_devices; i++)
+                ceiling_look(&manager->device[i]);
         control_start(manager->control);
         (void)sd_notifyf(0, "READY=1\nSTATUS=%zu devices", manager->n_devices);
         log_event(LOG_LEVEL_NOTICE, "ready", "version=%s devices=%zu simulated=%d run_dir=%s",
