@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """After the run: nothing may be lost, stuck, held or leaked."""
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -34,8 +35,8 @@ def bring_back(world, vgpu):
         return True
     if state not in ("suspended", "evicted"):
         return False
-    for device in range(world.options.devices):
-        code, text = world.host.try_vgpu("resume", vgpu.name, "--device", device)
+    for place in itertools.combinations(map(str, range(world.options.devices)), vgpu.n_devices):
+        code, text = world.host.try_vgpu("resume", vgpu.name, "--device", ",".join(place))
         if code == 0:
             return True
         vgpu.last_refusal = text.strip()
