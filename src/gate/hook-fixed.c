@@ -13,9 +13,9 @@
 
 /*
  * Each time that the driver has too little all the same, the manager makes more room than was asked for: what an
- * array really takes is not known. After so many times it is not for lack of room.
+ * array really takes is not known. See quota_is_in_vain().
  */
-#define TRIES_MAX 16
+#define TRIES 16
 
 /* A call that takes memory. */
 struct request {
@@ -44,13 +44,14 @@ static CUresult take_patiently(const struct request *request)
 {
         struct quota_want want = { .device = current_device(),
                                    .bytes = request->bytes,
-                                   .is_limited = true };
-        unsigned int n = 0;
+                                   .is_limited = true,
+                                   .n_tries = TRIES };
         CUresult result;
 
+        quota_begin_wait(&want);
         do
                 result = take_once(request);
-        while (result == CUDA_ERROR_OUT_OF_MEMORY && ++n < TRIES_MAX && quota_wait_for_room(&want));
+        while (result == CUDA_ERROR_OUT_OF_MEMORY && quota_wait_for_room(&want));
         quota_end_wait(&want);
         return result;
 }

@@ -116,6 +116,7 @@ CUresult memory_make_patiently(struct mapping **ret_mapping, CUcontext context, 
         struct quota_want want = { .device = device, .bytes = size, .is_limited = true };
         CUresult result;
 
+        quota_begin_wait(&want);
         do {
                 result = make_of_idle(ret_mapping, context, device, size, physical);
                 if (result == CUDA_ERROR_OUT_OF_MEMORY && may_be_enough(device, size) &&

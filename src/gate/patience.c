@@ -78,22 +78,21 @@ static bool begin(struct patience *patience)
         if (!is_outermost(patience) || was_in_vain(patience) ||
             DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
                 return false;
-        patience->want = (struct quota_want){ .device = device,
-                                              .bytes = get_bytes(device),
-                                              .goes_on = goes_on };
+        patience->want.device = device;
+        patience->want.bytes = get_bytes(device);
+        patience->want.goes_on = goes_on;
         return true;
 }
 
 static bool wait_for_room(struct patience *patience)
 {
-        if (!patience->want.is_told && !begin(patience))
+        struct quota_want *want = &patience->want;
+
+        if (want->wait == QUOTA_WAIT_NONE && !begin(patience))
                 return false;
-        if (patience->n_left == 0) {
+        if (quota_is_in_vain(want))
                 atomic_store(&in_vain_ns[patience->entry], clock_now(CLOCK_MONOTONIC));
-                return false;
-        }
-        patience->n_left--;
-        return quota_wait_for_room(&patience->want);
+        return quota_wait_for_room(want);
 }
 
 bool patience_again(struct patience *patience, CUresult result)

@@ -20,8 +20,9 @@
  * takes memory there; it gets the driver's answer when our device has room, a little later than it would. Who has no
  * context waits for nothing.
  *
- * No room cures a heap that is larger than the device. Such a call ends with the driver's own answer after a few tries,
- * and is not patient for some seconds, so that others are not sent away by a program that repeats it.
+ * No room cures a heap that is larger than the device. Such a call ends with the driver's own answer after a few tries
+ * and some seconds (quota_is_in_vain()), and is not patient for some more, so that others are not sent away by a program
+ * that repeats it.
  */
 
 #include <stdbool.h>
@@ -30,24 +31,23 @@
 #include "gate/entry.h"
 #include "gate/quota.h"
 
-/* So often a call is made again at most; one that loads code, of which a library may have a lot, more often. */
-#define PATIENCE_TRIES_MAX      5
-#define PATIENCE_CODE_TRIES_MAX 16
+/* So often a call is made again at least; one that loads code, of which a library may have a lot, more often. */
+#define PATIENCE_TRIES      5
+#define PATIENCE_CODE_TRIES 16
 
 struct patience {
         struct quota_want want; /* first, see patience.c */
         enum entry_index entry;
-        unsigned int n_left;  /* tries */
         uint64_t captured_ns; /* since when it waits beside a capture; 0: it does not */
 };
 
-#define PATIENCE(name)                                              \
-        {                                                           \
-                .entry = ENTRY_##name, .n_left = PATIENCE_TRIES_MAX \
+#define PATIENCE(name)                                                      \
+        {                                                                   \
+                .entry = ENTRY_##name, .want = {.n_tries = PATIENCE_TRIES } \
         }
-#define PATIENCE_CODE(name)                                              \
-        {                                                                \
-                .entry = ENTRY_##name, .n_left = PATIENCE_CODE_TRIES_MAX \
+#define PATIENCE_CODE(name)                                                      \
+        {                                                                        \
+                .entry = ENTRY_##name, .want = {.n_tries = PATIENCE_CODE_TRIES } \
         }
 
 /* The longest wait in, or beside, a capture; tests shorten it. */

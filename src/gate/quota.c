@@ -201,29 +201,67 @@ static int take(struct part *part, uint64_t *count, uint64_t bytes, bool is_limi
         return r;
 }
 
+/*
+ * Waiting for room. There is one way to wait, whatever for: what is wanted is told, and on an overcommitted device
+ * the manager is asked. So it sees each thread that waits, and others leave for it. See enum quota_wait.
+ */
+
 /* As long as a manager takes to look again, and to divide what there is among those who wait. */
 #define CEILING_WAIT_NS 3000000000u
+#define CEILING_LOOK_NS 50000000u
 #define CEILING_NAP_NS  1000000
+
+uint64_t quota_in_vain_ns = 10000000000;
 
 static void tell_wanted(struct part *part)
 {
         atomic_store(&slot_of(part)->wanted, part->wanted);
 }
 
-static void want(struct part *part, uint64_t bytes)
+/* The wait of this thread: what it charges for that, and may find itself below the ceiling with, is no other wait. */
+static __attribute__((tls_model("initial-exec"))) __thread struct quota_want *own_wait;
+
+static void set_wait(struct quota_want *wanted, enum quota_wait wait)
 {
-        pthread_mutex_lock(&quota.lock);
-        part->wanted = add(part->wanted, bytes);
-        tell_wanted(part);
-        pthread_mutex_unlock(&quota.lock);
+        wanted->wait = wait;
+        wanted->since_ns = clock_now(CLOCK_MONOTONIC);
 }
 
-static void want_no_more(struct part *part, uint64_t bytes)
+void quota_begin_wait(struct quota_want *wanted)
 {
+        if (own_wait == wanted)
+                return;
+        wanted->outer = own_wait;
+        own_wait = wanted;
+}
+
+static void tell(struct quota_want *wanted)
+{
+        struct part *part = part_of(wanted->device);
+
+        quota_begin_wait(wanted);
+        if (wanted->wait != QUOTA_WAIT_NONE)
+                return;
         pthread_mutex_lock(&quota.lock);
-        part->wanted -= bytes < part->wanted ? bytes : part->wanted;
+        part->wanted = add(part->wanted, wanted->bytes);
         tell_wanted(part);
         pthread_mutex_unlock(&quota.lock);
+        set_wait(wanted, QUOTA_WAIT_TOLD);
+}
+
+void quota_end_wait(struct quota_want *wanted)
+{
+        struct part *part = part_of(wanted->device);
+
+        if (own_wait == wanted)
+                own_wait = wanted->outer;
+        if (wanted->wait == QUOTA_WAIT_NONE)
+                return;
+        pthread_mutex_lock(&quota.lock);
+        part->wanted -= wanted->bytes < part->wanted ? wanted->bytes : part->wanted;
+        tell_wanted(part);
+        pthread_mutex_unlock(&quota.lock);
+        wanted->wait = QUOTA_WAIT_NONE;
 }
 
 /* On an overcommitted device: for however long it takes until others have left. */
@@ -242,72 +280,92 @@ static void nap_aside(void)
         caller_step_back();
 }
 
-static int take_patiently(struct part *part, uint64_t *count, uint64_t bytes, bool is_limited)
+static void ask(struct quota_want *wanted)
 {
-        int r = take(part, count, bytes, is_limited);
-        uint64_t deadline_ns;
+        wanted->slot = slot_of(part_of(wanted->device));
+        wanted->ask = atomic_fetch_add(&wanted->slot->n_asks, 1) + 1;
+        set_wait(wanted, QUOTA_WAIT_ASKED);
+}
 
-        if (r == -EAGAIN) {
-                deadline_ns = clock_now(CLOCK_MONOTONIC) + CEILING_WAIT_NS;
-                want(part, bytes);
-                do {
-                        nap_aside();
-                        r = take(part, count, bytes, is_limited);
-                } while (r == -EAGAIN &&
-                         (may_wait_long(part) || clock_now(CLOCK_MONOTONIC) < deadline_ns));
-                want_no_more(part, bytes);
+/* The answer may be of a later ask, of another thread: then the manager looked after ours, too. */
+static void look_for_answer(struct quota_want *wanted)
+{
+        uint64_t answer;
+
+        if (wanted->slot != slot_of(part_of(wanted->device))) { /* we have joined again */
+                ask(wanted);
+                return;
         }
-        if (r < 0)
-                atomic_fetch_add(&slot_of(part)->n_refused, 1);
-        return r < 0 ? -EDQUOT : 0;
+        answer = atomic_load(&wanted->slot->answer);
+        if ((int32_t)((uint32_t)answer - wanted->ask) >= 0)
+                set_wait(wanted,
+                         answer & INSTANCE_PAGE_DENIED ? QUOTA_WAIT_DENIED : QUOTA_WAIT_ANSWERED);
 }
 
-/* Asking for room. */
-
-static void ask(struct quota_want *want, const struct instance_page_slot **ret_slot)
+static bool has_waited(const struct quota_want *wanted, uint64_t time)
 {
-        struct instance_page_slot *slot = slot_of(part_of(want->device));
-
-        want->ask = atomic_fetch_add(&slot->n_asks, 1) + 1;
-        *ret_slot = slot;
-}
-
-/* Perhaps of a later ask, of another thread: then somebody looked after ours, too. */
-static bool is_answered(const struct quota_want *want, const struct instance_page_slot *slot,
-                        bool *ret_denied)
-{
-        uint64_t answer = atomic_load(&slot->answer);
-
-        *ret_denied = answer & INSTANCE_PAGE_DENIED;
-        return (int32_t)((uint32_t)answer - want->ask) >= 0;
-}
-
-static bool is_over_quota(const struct quota_want *want)
-{
-        bool is_over;
-
-        pthread_mutex_lock(&quota.lock);
-        is_over = want->is_limited && want->bytes > left(part_of(want->device));
-        pthread_mutex_unlock(&quota.lock);
-        return is_over;
+        return clock_now(CLOCK_MONOTONIC) - wanted->since_ns >= time;
 }
 
 /* True: nobody denied it. */
 static bool wait_for_answer(struct quota_want *wanted)
 {
         struct part *part = part_of(wanted->device);
-        const struct instance_page_slot *slot;
-        bool is_denied = false;
 
-        ask(wanted, &slot);
-        while (may_wait_long(part) && !is_answered(wanted, slot, &is_denied)) {
+        ask(wanted);
+        while (may_wait_long(part) && wanted->wait == QUOTA_WAIT_ASKED) {
                 if (wanted->goes_on && !wanted->goes_on(wanted))
-                        return false; /* the manager answers all the same */
+                        return false; /* asked is not what nobody wants any more */
                 nap_aside();
-                if (slot != slot_of(part)) /* we have joined again */
-                        ask(wanted, &slot);
+                look_for_answer(wanted);
         }
-        return !is_denied;
+        return wanted->wait != QUOTA_WAIT_DENIED;
+}
+
+/*
+ * Waits below the ceiling; true: try. Each look of the manager closes it for a moment, so it asks when that is over. Then
+ * only the answer counts: what others are leaving is not there yet. When it is answered the manager divides anew;
+ * if that does not let it go on in time, what was promised is gone, and it asks again.
+ */
+static bool wait_below_ceiling(struct quota_want *wanted)
+{
+        uint64_t time;
+
+        tell(wanted);
+        if (wanted->wait == QUOTA_WAIT_DENIED)
+                return false;
+        nap_aside();
+        if (!may_wait_long(part_of(wanted->device)))
+                return !has_waited(wanted, CEILING_WAIT_NS);
+        time = wanted->wait == QUOTA_WAIT_TOLD ? CEILING_LOOK_NS : CEILING_WAIT_NS;
+        return !has_waited(wanted, time) || wait_for_answer(wanted);
+}
+
+static int take_patiently(int device, uint64_t *count, uint64_t bytes, bool is_limited)
+{
+        struct quota_want wanted = { .device = device, .bytes = bytes, .is_limited = is_limited };
+        bool is_again = own_wait && own_wait->device == device && own_wait->bytes >= bytes;
+        struct part *part = part_of(device);
+        int r;
+
+        do
+                r = take(part, count, bytes, is_limited);
+        while (r == -EAGAIN && wait_below_ceiling(is_again ? own_wait : &wanted));
+        if (!is_again)
+                quota_end_wait(&wanted);
+        if (r < 0)
+                atomic_fetch_add(&slot_of(part)->n_refused, 1);
+        return r < 0 ? -EDQUOT : 0;
+}
+
+static bool is_over_quota(const struct quota_want *wanted)
+{
+        bool is_over;
+
+        pthread_mutex_lock(&quota.lock);
+        is_over = wanted->is_limited && wanted->bytes > left(part_of(wanted->device));
+        pthread_mutex_unlock(&quota.lock);
+        return is_over;
 }
 
 /* What is charged is pending again; unless @must, only if it is under the ceiling. */
@@ -329,18 +387,32 @@ static bool tell_again(struct part *part, uint64_t bytes, bool must)
         return may;
 }
 
-/* False: there was no room under the ceiling for too long; all the same it is pending. */
-static bool tell_again_patiently(struct part *part, uint64_t bytes)
+/* False: it waited below the ceiling in vain; all the same it is pending. */
+static bool tell_again_patiently(struct quota_want *wanted)
 {
-        uint64_t deadline_ns = clock_now(CLOCK_MONOTONIC) + CEILING_WAIT_NS;
+        struct part *part = part_of(wanted->device);
 
-        while (!tell_again(part, bytes, false)) {
-                if (!may_wait_long(part) && clock_now(CLOCK_MONOTONIC) >= deadline_ns) {
-                        (void)tell_again(part, bytes, true);
+        while (!tell_again(part, wanted->bytes, false))
+                if (!wait_below_ceiling(wanted)) {
+                        (void)tell_again(part, wanted->bytes, true);
                         return false;
                 }
-                nap_aside();
-        }
+        return true;
+}
+
+/* Of a guess: it may be that no room helps. Both are counted, for a busy machine makes few tries in that time. */
+bool quota_is_in_vain(const struct quota_want *wanted)
+{
+        return wanted->n_tries > 0 && wanted->n_answers >= wanted->n_tries &&
+               clock_now(CLOCK_MONOTONIC) - wanted->answered_ns >= quota_in_vain_ns;
+}
+
+static bool wait_for_room(struct quota_want *wanted)
+{
+        if (!wait_for_answer(wanted))
+                return false;
+        if (wanted->n_answers++ == 0)
+                wanted->answered_ns = clock_now(CLOCK_MONOTONIC);
         return true;
 }
 
@@ -348,39 +420,27 @@ bool quota_wait_for_room(struct quota_want *wanted)
 {
         struct part *part = part_of(wanted->device);
 
-        if (!may_wait_long(part) || is_over_quota(wanted))
+        if (!may_wait_long(part) || is_over_quota(wanted) || quota_is_in_vain(wanted) ||
+            wanted->wait == QUOTA_WAIT_DENIED)
                 return false;
-        if (!wanted->is_told)
-                want(part, wanted->bytes);
-        wanted->is_told = true;
+        tell(wanted);
         if (!wanted->is_charged)
-                return wait_for_answer(wanted);
+                return wait_for_room(wanted);
         quota_settle(wanted->device, wanted->bytes);
-        if (wait_for_answer(wanted))
-                return tell_again_patiently(part, wanted->bytes);
+        if (wait_for_room(wanted))
+                return tell_again_patiently(wanted);
         (void)tell_again(part, wanted->bytes, true); /* the caller's quota_settle() counts it */
         return false;
 }
 
-void quota_end_wait(struct quota_want *wanted)
-{
-        if (wanted->is_told)
-                want_no_more(part_of(wanted->device), wanted->bytes);
-        wanted->is_told = false;
-}
-
 int quota_charge(int device, enum instance_page_kind kind, uint64_t bytes)
 {
-        struct part *part = part_of(device);
-
-        return take_patiently(part, &part->used[kind], bytes, true);
+        return take_patiently(device, &part_of(device)->used[kind], bytes, true);
 }
 
 int quota_take_beside(int device, uint64_t bytes)
 {
-        struct part *part = part_of(device);
-
-        return take_patiently(part, &part->beside, bytes, false);
+        return take_patiently(device, &part_of(device)->beside, bytes, false);
 }
 
 void quota_settle(int device, uint64_t bytes)
@@ -626,4 +686,5 @@ void quota_forget(void)
         memset(quota.n_held, 0, sizeof(quota.n_held));
         quota.n_allocations = 0;
         quota.n_parts = 0;
+        own_wait = NULL;
 }

@@ -25,9 +25,9 @@
 #define QUOTA_PARTS_MAX 8
 
 /*
- * quota_charge() - take @bytes, all or none; quota_settle() follows when the driver has answered. Under
- * a ceiling it waits for a moment: the gate may close meanwhile. Errors: -EDQUOT, over the quota, or the
- * device's memory is promised to others.
+ * quota_charge() - take @bytes, all or none; quota_settle() follows when the driver has answered. Below
+ * a ceiling it waits for a moment, on an overcommitted device until others have left for it: the gate may close
+ * meanwhile. Errors: -EDQUOT, over the quota, or the device's memory is promised to others.
  */
 int quota_charge(int device, enum instance_page_kind kind, uint64_t bytes);
 
@@ -37,16 +37,43 @@ void quota_settle(int device, uint64_t bytes);
 /* quota_take_beside() - do the same for @bytes that the quota does not count. quota_settle() follows. */
 int quota_take_beside(int device, uint64_t bytes);
 
-/* What a thread lacks although the quota has it; all zero but these four to begin with. */
+/*
+ * How far a thread is that waits for room: below the ceiling, or as the driver has too little. The manager sees
+ * TOLD and what comes after it by what is wanted (state/instance-page.h).
+ *
+ *     from               to        when
+ *     NONE               TOLD      it begins to wait
+ *     TOLD, ANSWERED     ASKED     on an overcommitted device; ANSWERED: what was promised has not been enough
+ *     ASKED              ANSWERED  the manager has made room: try
+ *     ASKED              DENIED    all that could leave is not enough
+ *     any                NONE      quota_end_wait()
+ */
+enum quota_wait {
+        QUOTA_WAIT_NONE = 0,
+        QUOTA_WAIT_TOLD,
+        QUOTA_WAIT_ASKED,
+        QUOTA_WAIT_ANSWERED,
+        QUOTA_WAIT_DENIED,
+};
+
+/* What a thread lacks although the quota has it; all zero but the first ones to begin with. */
 struct quota_want {
         int device;
         uint64_t bytes;
         bool is_limited; /* by the quota */
         bool is_charged; /* quota_settle() of @bytes follows only when we have given up, or have it */
-        bool is_told;
-        uint32_t ask;
         bool (*goes_on)(
                 struct quota_want *want); /* asked now and then while it waits; NULL: it does */
+        unsigned int
+                n_tries; /* @bytes are a guess: see quota_is_in_vain(); 0: they are what it takes */
+
+        enum quota_wait wait;
+        uint64_t since_ns; /* that it is so */
+        uint32_t ask;      /* its number, in @slot */
+        struct instance_page_slot *slot;
+        struct quota_want *outer; /* of the same thread, within which it waits */
+        unsigned int n_answers;
+        uint64_t answered_ns; /* the first time */
 };
 
 /*
@@ -55,9 +82,20 @@ struct quota_want {
  * again only under the ceiling: an undo may have been promised what became free. True: try again, and ask again if it was in vain. False: this
  * is no overcommitted device, it is over the quota, all that could leave is not enough, or it does not go on.
  * quota_end_wait() follows the last try: until then what has become free is held for us.
+ *
+ * quota_begin_wait() - before the first try, of what charges its @want->bytes in each try: if that waits below the
+ * ceiling it is the same wait. Without, a wait begins with the first quota_wait_for_room().
  */
+void quota_begin_wait(struct quota_want *want);
 bool quota_wait_for_room(struct quota_want *want);
 void quota_end_wait(struct quota_want *want);
+
+/*
+ * quota_is_in_vain() - room was made @want->n_tries times, and the first time is quota_in_vain_ns ago: what it lacks is no
+ * room. Then quota_wait_for_room() is false. Tests shorten the time.
+ */
+bool quota_is_in_vain(const struct quota_want *want);
+extern uint64_t quota_in_vain_ns;
 
 /* quota_refund() - give @bytes back. */
 void quota_refund(int device, enum instance_page_kind kind, uint64_t bytes);

@@ -183,6 +183,88 @@ static void expect_a_wait(const char *failure, void *(*call)(void *))
         check(slot->wanted == 0 && slot->pending == 0);
 }
 
+static void *fail_to_allocate(void *argument)
+{
+        fake_context();
+        check(cuMemAlloc_v2(argument, 8 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+        return NULL;
+}
+
+/* Below a ceiling, which others' promises may keep there for as long as it waits. */
+static struct instance_page *start_below_ceiling(void *(*call)(void *), CUdeviceptr *made,
+                                                 pthread_t *ret_thread)
+{
+        struct instance_page *page = fake_guest_start(GIB);
+
+        atomic_store(&page->waits, 1);
+        set_ceiling(page, taken(page), 60);
+        check(pthread_create(ret_thread, NULL, call, made) == 0);
+        wait_until_asked(page, 1);
+        check(page->slot[FAKE_SLOT].wanted == 8 * MIB && page->slot[FAKE_SLOT].pending == 0);
+        return page;
+}
+
+FAKE_TEST(test_who_waits_below_a_ceiling_asks_for_room)
+{
+        CUdeviceptr pointer;
+        pthread_t thread;
+        struct instance_page *page = start_below_ceiling(allocate, &pointer, &thread);
+        struct instance_page_slot *slot = &page->slot[FAKE_SLOT];
+        const struct timespec nap = { .tv_nsec = 30000000 };
+
+        set_ceiling(page, taken(page) + 8 * MIB, 60); /* what is promised to it and not there yet */
+        nanosleep(&nap, NULL);
+        check(slot->used[INSTANCE_PAGE_MOVABLE] == 0);
+        set_ceiling(page, taken(page), 60);
+        atomic_store(&slot->answer, 1);
+        nanosleep(&nap, NULL);
+        check(slot->n_asks == 1);  /* what it was promised is divided in a moment */
+        wait_until_asked(page, 2); /* and was not */
+        atomic_store(&slot->answer, 2);
+        set_ceiling(page, taken(page) + 8 * MIB, 60);
+        check(pthread_join(thread, NULL) == 0);
+        check(slot->used[INSTANCE_PAGE_MOVABLE] == 8 * MIB && slot->wanted == 0);
+}
+
+FAKE_TEST(test_who_waits_below_a_ceiling_in_vain_is_out_of_memory)
+{
+        CUdeviceptr pointer;
+        pthread_t thread;
+        struct instance_page *page = start_below_ceiling(fail_to_allocate, &pointer, &thread);
+        struct instance_page_slot *slot = &page->slot[FAKE_SLOT];
+
+        atomic_store(&slot->answer, 1 | INSTANCE_PAGE_DENIED);
+        check(pthread_join(thread, NULL) == 0);
+        check(slot->wanted == 0 && slot->pending == 0 && slot->n_refused == 1);
+}
+
+/* What it tries again when it is answered is not wanted twice. */
+FAKE_TEST(test_one_wait_wants_its_bytes_once)
+{
+        const struct timespec nap = { .tv_nsec = 30000000 };
+        CUdeviceptr pointer;
+        pthread_t thread;
+        struct instance_page *page;
+        struct instance_page_slot *slot;
+
+        check(setenv("OPENVGPU_SIM_FAIL", "cuMemCreate@1=2", 1) == 0);
+        page = fake_guest_start(GIB);
+        slot = &page->slot[FAKE_SLOT];
+        atomic_store(&page->waits, 1);
+        check(pthread_create(&thread, NULL, allocate, &pointer) == 0);
+        wait_until_asked(page, 1);
+        set_ceiling(page, taken(page), 60);
+        atomic_store(&slot->answer, 1);
+        nanosleep(&nap, NULL);
+        check(slot->wanted == 8 * MIB);
+        wait_until_asked(page, 2);
+        check(slot->wanted == 8 * MIB);
+        atomic_store(&slot->answer, 2);
+        set_ceiling(page, 0, 0);
+        check(pthread_join(thread, NULL) == 0);
+        check(slot->wanted == 0 && slot->pending == 0);
+}
+
 FAKE_TEST(test_a_context_waits_until_others_have_left)
 {
         expect_a_wait("cuCtxCreate_v2@1=2", create_context);
@@ -248,6 +330,9 @@ int main(void)
                 cmocka_unit_test(test_what_is_never_there_is_out_of_memory),
                 cmocka_unit_test(test_a_ceiling_that_nobody_renews_ends),
                 cmocka_unit_test(test_a_context_counts_under_the_ceiling_and_not_against_the_quota),
+                cmocka_unit_test(test_who_waits_below_a_ceiling_asks_for_room),
+                cmocka_unit_test(test_who_waits_below_a_ceiling_in_vain_is_out_of_memory),
+                cmocka_unit_test(test_one_wait_wants_its_bytes_once),
                 cmocka_unit_test(test_a_context_waits_until_others_have_left),
                 cmocka_unit_test(test_an_allocation_waits_until_others_have_left),
                 cmocka_unit_test(test_memory_of_cuMemCreate_waits_until_others_have_left),

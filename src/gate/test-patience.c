@@ -267,22 +267,41 @@ FAKE_TEST(test_page_tables_wait_as_well)
         check(cuMemRelease(handle) == CUDA_SUCCESS);
 }
 
-FAKE_TEST(test_a_call_is_made_again_five_times_at_most)
+static void answer_asks(uint32_t first, uint32_t last)
+{
+        for (uint32_t n = first; n <= last; n++) {
+                wait_until_asked(n);
+                answer(0);
+        }
+}
+
+FAKE_TEST(test_a_call_that_no_room_helps_ends)
 {
         pthread_t thread;
 
         start_with_many("cuLaunchKernel", 20);
+        quota_in_vain_ns = 0;
         thread = begin(launch, &fails);
-        for (uint32_t n = 1; n <= PATIENCE_TRIES_MAX; n++) {
-                wait_until_asked(n);
-                answer(0);
-        }
+        answer_asks(1, PATIENCE_TRIES);
         end(thread);
-        check(test.slot->n_asks == PATIENCE_TRIES_MAX);
+        check(test.slot->n_asks == PATIENCE_TRIES);
         /* And not at once again, lest others leave for it for ever. */
         launch_into(test.stream, CUDA_ERROR_OUT_OF_MEMORY);
-        check(test.slot->n_asks == PATIENCE_TRIES_MAX);
+        check(test.slot->n_asks == PATIENCE_TRIES);
         expect_words(1);
+}
+
+/* Tries are soon made, and on a busy machine others take the room each time. */
+FAKE_TEST(test_a_few_tries_are_not_in_vain_before_some_time_is_over)
+{
+        pthread_t thread;
+
+        start_with_many("cuLaunchKernel", PATIENCE_TRIES + 3);
+        quota_in_vain_ns = UINT64_MAX;
+        thread = begin(launch, &succeeds);
+        answer_asks(1, PATIENCE_TRIES + 3);
+        end(thread);
+        expect_words(6);
 }
 
 FAKE_TEST(test_what_others_could_never_leave_is_out_of_memory)
@@ -382,7 +401,8 @@ int main(void)
                 cmocka_unit_test(test_a_graph_waits_to_be_instantiated),
                 cmocka_unit_test(test_all_arguments_are_there_the_second_time),
                 cmocka_unit_test(test_page_tables_wait_as_well),
-                cmocka_unit_test(test_a_call_is_made_again_five_times_at_most),
+                cmocka_unit_test(test_a_call_that_no_room_helps_ends),
+                cmocka_unit_test(test_a_few_tries_are_not_in_vain_before_some_time_is_over),
                 cmocka_unit_test(test_what_others_could_never_leave_is_out_of_memory),
                 cmocka_unit_test(test_elsewhere_nothing_waits_for_others),
                 cmocka_unit_test(test_a_launch_on_several_devices_is_not_made_again),

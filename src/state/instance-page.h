@@ -23,8 +23,9 @@
  * reads the ceiling, and until the driver has answered. The manager writes the
  * ceiling before it reads pending charges. So at least one of them sees the other.
  *
- * On an overcommitted device a process that finds it full asks for room: it says how much it wants, counts
- * up n_asks and waits for the answer, outside of the driver. Then it tries again.
+ * A thread that waits for room says how much it wants. On an overcommitted device it asks as well, whether the driver
+ * had too little or the ceiling is in its way: it counts up n_asks and waits for the answer, outside of the driver.
+ * Then it tries again, and asks again if that was in vain. An ask of a process that wants nothing any more is over.
  *
  * The manager never locks, and believes nothing it reads here: a guest that
  * writes garbage lies about itself only. @quota is the manager's to write; it

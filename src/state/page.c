@@ -195,15 +195,17 @@ void page_write_waits(struct page *page, bool waits)
                 atomic_store(&page->map->waits, waits);
 }
 
-static bool is_answered(const struct instance_page_slot *slot)
+/* What was asked for and nobody wants any more needs no answer. */
+static bool is_asking(const struct instance_page_slot *slot)
 {
-        return (uint32_t)atomic_load(&slot->answer) == atomic_load(&slot->n_asks);
+        return (uint32_t)atomic_load(&slot->answer) != atomic_load(&slot->n_asks) &&
+               atomic_load(&slot->wanted) > 0;
 }
 
 bool page_is_asking(const struct page *page)
 {
         for (uint32_t i = 0; i < INSTANCE_PAGE_SLOTS; i++)
-                if (page->taken[i] && !is_answered(&page->map->slot[i]))
+                if (page->taken[i] && is_asking(&page->map->slot[i]))
                         return true;
         return false;
 }
@@ -213,7 +215,7 @@ void page_answer(struct page *page, bool is_denied)
         for (uint32_t i = 0; i < INSTANCE_PAGE_SLOTS; i++) {
                 struct instance_page_slot *slot = &page->map->slot[i];
 
-                if (page->taken[i] && !is_answered(slot))
+                if (page->taken[i] && is_asking(slot))
                         atomic_store(&slot->answer, atomic_load(&slot->n_asks) |
                                                             (is_denied ? INSTANCE_PAGE_DENIED : 0));
         }

@@ -180,6 +180,8 @@ static void test_who_asks_for_room_is_answered(void **state)
         page.map->slot[slot + 1].n_asks = 1; /* nobody's */
         assert_false(page_is_asking(&page));
         page.map->slot[slot].n_asks = UINT32_MAX;
+        assert_false(page_is_asking(&page)); /* it wants nothing any more */
+        page.map->slot[slot].wanted = MIB;
         assert_true(page_is_asking(&page));
         page_answer(&page, false);
         assert_false(page_is_asking(&page));
