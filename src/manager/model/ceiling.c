@@ -116,8 +116,9 @@ static uint64_t grant_wanted(struct device *device, uint64_t spare)
 
                 if (!part)
                         continue;
-                if (part->residency.promise.room) { /* what it wants is promised to it */
-                        part->claim.wanted = part->residency.promise.bytes;
+                if (part->residency.promise.room) { /* what it wants, when it has been answered */
+                        part->claim.wanted =
+                                part->residency.asks_ns ? 0 : part->residency.promise.bytes;
                         continue;
                 }
                 if (part->claim.wanted > spare)

@@ -25,6 +25,9 @@ struct residency_instance {
         bool waits_for_room;        /* of it: the operation has begun, and the device is full */
         uint32_t moved_percent;     /* of its memory, by that operation */
         uint64_t wanted_ns;         /* since when a program waits for it; 0: none does */
+        uint64_t
+                waiting_ns; /* since when it, or any of its threads, waits for room, whatever it was promised since; 0 */
+        uint64_t told_ns; /* how long it had waited when the log said so last */
         uint64_t not_before_ns, pause_ns,
                 failed_ns; /* the last: when it was, if pause_ns is more than 0 */
         bool was_cut;      /* see scheduler/stay.h */
@@ -47,7 +50,9 @@ struct residency_part {
         uint64_t leaving_bytes;      /* that others will have when it has left for them */
         uint64_t reason;             /* why it waits, as of the last look: residency-reason.c */
         uint64_t stuck_ns;           /* since when nobody could leave for it; 0: that is not so */
-        uint64_t asks_ns;            /* since when an allocation waits for room; 0: none does */
+        uint64_t
+                asks_ns; /* since when a thread of it asks for room, and has no answer; 0: none does */
+        uint64_t answered_ns; /* when one was answered last */
         uint64_t
                 extra; /* bytes that it needs more than is known: what there was had not been enough */
 };

@@ -2,6 +2,7 @@
 #include "manager/model/residency-view.h"
 
 #include "base/clock.h"
+#include "manager/model/ceiling.h"
 #include "manager/model/instance.h"
 #include "manager/model/promise.h"
 
@@ -45,6 +46,18 @@ uint64_t residency_get_asks(const struct instance *instance)
         return first;
 }
 
+const struct instance_part *residency_find_wanting(const struct instance *instance)
+{
+        struct page_claim claim;
+
+        for (size_t i = 0; i < instance->n_parts; i++) {
+                page_read_claim(&instance->part[i].page, instance->frame_buffer, &claim);
+                if (claim.wanted > 0)
+                        return &instance->part[i];
+        }
+        return NULL;
+}
+
 static const char *get_demand(const struct instance *instance)
 {
         if (instance->residency.waits_for_room && instance->state == STATE_RESUMING)
@@ -55,7 +68,8 @@ static const char *get_demand(const struct instance *instance)
                 return "leaving";
         if (instance->state != STATE_RUNNING && !instance_is_away(instance))
                 return ""; /* suspended by hand, nothing that it waits for comes by itself */
-        if (residency_get_asks(instance) || instance->residency.wanted_ns)
+        if (residency_get_asks(instance) || instance->residency.wanted_ns ||
+            (!instance_is_off(instance) && residency_find_wanting(instance)))
                 return "waiting for memory";
         return instance_is_away(instance) ? "away" : "";
 }
@@ -68,18 +82,33 @@ uint64_t residency_view_get_resident(const struct instance *instance)
                (mine->present_ns ? clock_now(CLOCK_MONOTONIC) - mine->present_ns : 0);
 }
 
+static const char *get_reason(const struct instance *instance, bool is_waiting)
+{
+        const struct residency_instance *mine = &instance->residency;
+        const struct instance_part *part;
+
+        if (instance->operation && !mine->waits_for_room)
+                return ""; /* why it did not come before, or leave, is over */
+        if (mine->reason[0] || !is_waiting)
+                return mine->reason;
+        part = residency_find_wanting(instance);
+        if (part && ceiling_is_on(part->device))
+                return "what is free of its device is promised to others";
+        return mine->reason;
+}
+
 void residency_view_get(const struct instance *instance, struct residency_view *ret_view)
 {
         const struct residency_instance *mine = &instance->residency;
         uint64_t idle_ns = clock_now(CLOCK_MONOTONIC) - mine->last_work_ns;
-        /* Why it did not come before, or leave, is over. */
-        bool is_on_its_way = instance->operation && !mine->waits_for_room;
+        const char *demand = get_demand(instance);
 
         *ret_view = (struct residency_view){ .idle = -1,
-                                             .demand = get_demand(instance),
-                                             .reason = is_on_its_way ? "" : mine->reason };
+                                             .demand = demand,
+                                             .reason = get_reason(instance, demand[0] != '\0') };
         if (instance->operation && (mine->is_leaving || mine->is_coming))
                 ret_view->percent = mine->moved_percent;
-        if (residency_may_leave(instance) && idle_ns > residency_get_interval(instance))
+        if (residency_may_leave(instance) && !ret_view->demand[0] &&
+            idle_ns > residency_get_interval(instance))
                 ret_view->idle = (double)idle_ns / NS_PER_SECOND;
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 struct instance;
+struct instance_part;
 
 struct residency_view {
         double idle;        /* seconds without work; negative: it has work, or is not looked at */
@@ -18,8 +19,11 @@ struct residency_view {
 
 void residency_view_get(const struct instance *instance, struct residency_view *ret_view);
 
-/* residency_get_asks() - since when an allocation of it waits for room, on any of its devices; 0: none does. */
+/* residency_get_asks() - since when a thread of it asks for room, on any of its devices; 0: none does. */
 uint64_t residency_get_asks(const struct instance *instance);
+
+/* residency_find_wanting() - the first part on which threads of it wait for room, below the ceiling too; NULL: none do. */
+const struct instance_part *residency_find_wanting(const struct instance *instance);
 
 /* residency_view_get_resident() - how long its programs were on a device since we started, in nanoseconds. */
 uint64_t residency_view_get_resident(const struct instance *instance);

@@ -241,6 +241,25 @@ static void test_after_a_second_the_gates_come_first(void **state)
         assert_true(ceiling_may_close(&world.device));
 }
 
+/* What others are leaving for it is not there yet, and may be theirs again. */
+static void test_what_is_promised_is_under_the_ceiling_when_it_is_answered(void **state)
+{
+        struct residency_part *mine = &world.instance.part[0].residency;
+        uint64_t before;
+
+        (void)state;
+        mine->asks_ns = 1;
+        room_promise(&world.device.room, &mine->promise, 6 * GIB);
+        ceiling_look(&world.device);
+        answer(&world.device);
+        before = get_ceiling(&world.instance);
+        mine->asks_ns = 0;
+        ceiling_look(&world.device);
+        answer(&world.device);
+        assert_int_equal(get_ceiling(&world.instance), before + 6 * GIB);
+        room_forget(&mine->promise);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -256,6 +275,9 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_after_a_second_the_gates_come_first,
                                                 set_up_world, tear_down_world),
                 cmocka_unit_test(test_a_vgpu_that_is_new_is_under_the_ceilings_at_once),
+                cmocka_unit_test_setup_teardown(
+                        test_what_is_promised_is_under_the_ceiling_when_it_is_answered,
+                        set_up_world, tear_down_world),
                 cmocka_unit_test(test_an_answer_goes_with_the_mark_from_before_it_was_asked_for),
         };
 

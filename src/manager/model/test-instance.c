@@ -275,6 +275,7 @@ static void test_one_that_comes_in_says_how_far_it_is(void **state)
         struct manager *manager = make_manager();
         struct instance one = add(manager, 0, GIB);
         struct residency_view view;
+        uint32_t slot;
         (void)state;
 
         one.state = STATE_RESUMING;
@@ -299,9 +300,17 @@ static void test_one_that_comes_in_says_how_far_it_is(void **state)
         one.part[0].residency.asks_ns = 1;
         residency_view_get(&one, &view);
         assert_string_equal(view.demand, "waiting for memory");
+        one.part[0].residency.asks_ns = 0;
+        assert_int_equal(page_create(&one.part[0].page, GIB), 0);
+        assert_int_equal(page_take_slot(&one.part[0].page, &slot), 0);
+        one.part[0].page.map->slot[slot].wanted = MIB; /* below the ceiling */
+        residency_view_get(&one, &view);
+        assert_string_equal(view.demand, "waiting for memory");
+        assert_true(view.idle < 0);
         one.state = STATE_SUSPENDED; /* by hand: it waits for nothing that comes by itself */
         residency_view_get(&one, &view);
         assert_string_equal(view.demand, "");
+        page_deinit(&one.part[0].page);
         free_manager(manager);
 }
 

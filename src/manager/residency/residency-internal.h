@@ -130,6 +130,9 @@ void residency_give_up(const struct device *device);
 /* residency_note_no_reason() - at this look there is none on @part. */
 void residency_note_no_reason(struct instance *instance, size_t part);
 
+/* residency_note_leaving() - others are leaving the device of @part for it. */
+void residency_note_leaving(struct instance *instance, size_t part);
+
 /* residency_note_later() - others have the device of @part for now. */
 void residency_note_later(struct instance *instance, size_t part);
 

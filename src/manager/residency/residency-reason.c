@@ -30,6 +30,7 @@ static const char *name_device(const struct instance *instance, size_t part,
 /* Of the looks at one part: sizes in the words may change, the reason is the same. */
 enum kind {
         KIND_NONE = 0,
+        KIND_LEAVING,
         KIND_LATER,
         KIND_PROMISED,
         KIND_TOO_LITTLE,
@@ -56,6 +57,14 @@ note(struct instance *instance, size_t part, enum kind kind, uint32_t by, const 
 void residency_note_no_reason(struct instance *instance, size_t part)
 {
         instance->part[part].residency.reason = KIND_NONE;
+}
+
+void residency_note_leaving(struct instance *instance, size_t part)
+{
+        char name[NAME_MAX_BYTES];
+
+        note(instance, part, KIND_LEAVING, 0, "others are leaving %s for it",
+             name_device(instance, part, name));
 }
 
 void residency_note_later(struct instance *instance, size_t part)

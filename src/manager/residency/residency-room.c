@@ -164,6 +164,7 @@ static void answer(struct instance *instance, size_t number, const char *denial)
                 mine->extra = most;
         instance->residency.sums.waited_ns += clock_now(CLOCK_MONOTONIC) - mine->asks_ns;
         mine->asks_ns = mine->stuck_ns = 0;
+        mine->answered_ns = clock_now(CLOCK_MONOTONIC);
         page_answer(&part->page, denial != NULL);
 }
 
@@ -359,7 +360,9 @@ static void carry_out(const struct round *round, const struct player *player)
         for (size_t i = 0; i <= stay->n_more; i++) {
                 if (stay->part[i].verdict != STAY_STUCK)
                         player->instance->part[i].residency.stuck_ns = 0;
-                if (stay->part[i].verdict != STAY_STUCK && stay->part[i].verdict != STAY_LATER)
+                if (stay->part[i].verdict == STAY_HELD)
+                        residency_note_leaving(player->instance, i);
+                else if (stay->part[i].verdict != STAY_STUCK && stay->part[i].verdict != STAY_LATER)
                         residency_note_no_reason(player->instance, i);
         }
         if (stay->place == STAY_AWAY) {

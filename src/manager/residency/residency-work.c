@@ -42,7 +42,7 @@ void residency_look_at_work(struct instance *instance, uint64_t now)
 {
         struct guest *guest;
 
-        if (residency_get_asks(instance))
+        if (instance->residency.waiting_ns)
                 instance->residency.last_work_ns = now;
         list_for_each(guest, &instance->guests, link)
                 if (residency_takes_part(guest) && had_work(guest))

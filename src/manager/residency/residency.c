@@ -44,6 +44,12 @@
 /* Between two looks for room. */
 #define ROOM_LOOK_NS (100 * NS_PER_MS)
 
+/* What is promised to one that asked is for it so long. It asks again before that, if it must (gate/quota.c). */
+#define PROMISE_NS (10 * (uint64_t)NS_PER_SECOND)
+
+/* Whoever waits so long is told of in the log, and again after twice the time. */
+#define LONG_WAIT_NS (60 * (uint64_t)NS_PER_SECOND)
+
 /* After a failure; twice as long each time. Somebody waits for those that come. */
 #define LEAVE_PAUSE_NS     ((uint64_t)NS_PER_SECOND)
 #define LEAVE_PAUSE_MAX_NS (300 * (uint64_t)NS_PER_SECOND)
@@ -199,7 +205,11 @@ static void let_wait(struct instance *instance)
                                  ahead_lets_wait(instance->part[i].device));
 }
 
-/* Does an allocation wait for room? And if none does any more, what was held for it is free. */
+/*
+ * Does a thread ask for room? And if none wants any more, what was held for it is free. So it is after a while in which
+ * one has neither taken it nor asked again, as gates do that wait in vain (gate/quota.c): else it would keep a ceiling
+ * there for ever.
+ */
 static void look_at_asks_of(struct instance *instance, struct instance_part *part, uint64_t now)
 {
         struct residency_part *mine = &part->residency;
@@ -215,9 +225,9 @@ static void look_at_asks_of(struct instance *instance, struct instance_part *par
         mine->asks_ns = 0;
         residency_note_no_reason(instance, (size_t)(part - instance->part));
         page_read_claim(&part->page, instance->frame_buffer, &claim);
-        if (claim.wanted > 0)
+        if (claim.wanted > 0 && now - mine->answered_ns < PROMISE_NS)
                 return;
-        mine->extra = 0;
+        mine->extra = claim.wanted > 0 ? mine->extra : 0;
         room_forget(&mine->promise);
 }
 
@@ -239,7 +249,7 @@ static uint64_t look_at_resident(struct instance *instance, uint64_t now)
         stay = residency_get_stay(instance);
         if (stay.is_held && (mine->is_stopped || now - mine->last_work_ns >= mine->after_ns))
                 note_hold(instance);
-        else if (mine->last_work_ns == now && !residency_get_asks(instance))
+        else if (mine->last_work_ns == now && !mine->waiting_ns)
                 note_reason(instance, "");
         if (stay_get_end(&stay) <= now)
                 residency_leave(instance, false, "it had no work for the time that its owner set");
@@ -342,10 +352,47 @@ static uint64_t earlier(uint64_t one, uint64_t other)
         return one < other ? one : other;
 }
 
+static bool is_waiting(const struct instance *instance)
+{
+        return instance->residency.wanted_ns > 0 || residency_get_asks(instance) > 0;
+}
+
+static void tell_long_wait(struct instance *instance, uint64_t waited_ns)
+{
+        struct residency_view view;
+        char quoted[LOG_QUOTED_MAX];
+
+        residency_view_get(instance, &view);
+        instance->residency.told_ns = waited_ns;
+        log_event_of(instance->owner, LOG_LEVEL_NOTICE, "has waited for memory for long",
+                     "vgpu=%s device=%u waited=%.0f reason=%s", instance->name,
+                     instance_home(instance)->index, (double)waited_ns / NS_PER_SECOND,
+                     log_quote(quoted, view.reason));
+}
+
+/* Whatever for: to come in, for the driver's memory, below the ceiling. */
+static void note_wait(struct instance *instance, uint64_t now)
+{
+        struct residency_instance *mine = &instance->residency;
+        bool waits = is_waiting(instance) || mine->waits_for_room ||
+                     (!instance_is_off(instance) && residency_find_wanting(instance));
+
+        if (instance->operation && !mine->waits_for_room) /* on its way */
+                return;
+        if (!waits) {
+                mine->waiting_ns = mine->told_ns = 0;
+                return;
+        }
+        mine->waiting_ns = mine->waiting_ns ? mine->waiting_ns : now;
+        if (now - mine->waiting_ns >= LONG_WAIT_NS && now - mine->waiting_ns >= 2 * mine->told_ns)
+                tell_long_wait(instance, now - mine->waiting_ns);
+}
+
 static uint64_t look_at(struct instance *instance, uint64_t now)
 {
         tell_gates(instance);
         note_presence(instance);
+        note_wait(instance, now);
         note_move(instance);
         residency_look_whether_it_runs(instance);
         if (residency_awaits_turn(instance))
@@ -358,11 +405,6 @@ static uint64_t look_at(struct instance *instance, uint64_t now)
         if (residency_may_refresh(instance))
                 return residency_look_at_refresh(instance, now);
         return instance_is_away(instance) ? look_at_away(instance, now) : STAY_NEVER;
-}
-
-static bool is_waiting(const struct instance *instance)
-{
-        return instance->residency.wanted_ns > 0 || residency_get_asks(instance) > 0;
 }
 
 static void give_room(struct residency *residency, uint64_t now)

@@ -13,6 +13,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/residency-view.h"
 #include "manager/residency/residency-internal.h"
 #include "manager/residency/residency.h"
 #include "scheduler/stay.h"
@@ -141,6 +142,71 @@ static void test_a_context_that_was_seen_is_something_to_leave(void **state)
         assert_true(residency_get_stay(&fixture->instance).part[0].bytes > 600 * MIB);
 }
 
+/* A look of the residency, by which it does not come in or leave: nobody can say what is free. */
+static void look(struct fixture *fixture)
+{
+        struct residency *residency = fixture->manager.residency;
+
+        fixture->manager.is_ready = true;
+        fixture->device.meter.is_lost = true;
+        residency->next_ns = 0;
+        residency_look_in(residency, 0);
+        assert_true(sd_event_run(fixture->manager.event, US_PER_SECOND) > 0);
+}
+
+/* A process in slot 0, of which a thread waits for @wanted bytes. */
+static struct instance_page_slot *join_waiting(struct fixture *fixture, uint64_t wanted)
+{
+        struct page *page = &fixture->instance.part[0].page;
+        uint32_t slot;
+
+        assert_int_equal(page_take_slot(page, &slot), 0);
+        join(fixture, &fixture->guest[0], slot);
+        fixture->guest[0].watch = GATE_WATCH_NOTHING;
+        room_init(&fixture->device.room);
+        atomic_store(&page->map->slot[slot].wanted, wanted);
+        return &page->map->slot[slot];
+}
+
+static void test_who_waits_below_the_ceiling_is_seen_and_told_of(void **state)
+{
+        struct fixture *fixture = *state;
+        struct residency_instance *mine = &fixture->instance.residency;
+        struct instance_page_slot *slot = join_waiting(fixture, MIB);
+        struct residency_view view;
+
+        look(fixture);
+        residency_view_get(&fixture->instance, &view);
+        assert_string_equal(view.demand, "waiting for memory");
+        assert_true(mine->waiting_ns > 0 && mine->told_ns == 0);
+        mine->waiting_ns = now() - 61 * NS_PER_SECOND;
+        look(fixture);
+        assert_true(mine->told_ns >= 61 * NS_PER_SECOND);
+        mine->told_ns = 1;
+        mine->waiting_ns = now() - 59 * NS_PER_SECOND;
+        look(fixture);
+        assert_true(mine->told_ns == 1);
+        atomic_store(&slot->wanted, 0);
+        look(fixture);
+        assert_true(mine->waiting_ns == 0 && mine->told_ns == 0);
+}
+
+/* Or the ceiling that it makes would stay for ever, over the one that it was promised to as well. */
+static void test_a_promise_that_is_not_taken_is_over_after_a_while(void **state)
+{
+        struct fixture *fixture = *state;
+        struct residency_part *mine = &fixture->instance.part[0].residency;
+
+        join_waiting(fixture, 256 * MIB);
+        room_promise(&fixture->device.room, &mine->promise, 32 * MIB);
+        mine->answered_ns = now();
+        look(fixture);
+        assert_int_equal(mine->promise.bytes, 32 * MIB);
+        mine->answered_ns = now() - 11 * NS_PER_SECOND;
+        look(fixture);
+        assert_null(mine->promise.room);
+}
+
 static void check_reason(struct fixture *fixture, const char *expected)
 {
         assert_string_equal(fixture->instance.residency.reason, expected);
@@ -200,6 +266,10 @@ int main(void)
                                                 set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_context_that_was_seen_is_something_to_leave,
                                                 set_up, tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_who_waits_below_the_ceiling_is_seen_and_told_of, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_a_promise_that_is_not_taken_is_over_after_a_while, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_reason_is_shown_when_it_has_held, set_up,
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_a_reason_with_another_size_is_the_same, set_up,
