@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "scheduler/weight.h"
+
 /* A member with a device each: so many at most. */
 #define DEVICES_MAX 64
 
@@ -43,44 +45,42 @@ struct crowd {
         uint64_t n_without; /* members without a share */
 };
 
-/* On one device: an equal part of what the shares leave. */
-static uint32_t part_without_share(const struct crowd *crowd)
+/* On one device: an equal part of what the shares leave, which may be nothing of what it is entitled to. */
+static uint32_t part_without_share(const struct crowd *crowd, bool all)
 {
-        uint64_t left = crowd->taken < SCHEDULER_WHOLE && crowd->n_without > 0
-                                ? (SCHEDULER_WHOLE - crowd->taken) / crowd->n_without
-                                : 0;
+        uint32_t left = weight_get_left(crowd->taken, all ? 0 : WEIGHT_SPARED);
 
-        return (uint32_t)(left > SCHEDULER_WHOLE / 100 ? left : SCHEDULER_WHOLE / 100);
+        return crowd->n_without > 0 ? left / (uint32_t)crowd->n_without : left;
 }
 
-static void count(const struct scheduler *scheduler, struct crowd crowd[DEVICES_MAX])
+static void count(const struct scheduler *scheduler, bool all, struct crowd crowd[DEVICES_MAX])
 {
         const struct scheduler_member *member;
         int i;
 
         list_for_each(member, &scheduler->members, link)
-                for_each_device(i, member->devices) {
+                for_each_device(i, counts(member, all) ? member->devices : 0) {
                         crowd[i].taken += (uint64_t)member->share * (SCHEDULER_WHOLE / 100);
                         crowd[i].n_without += member->share == 0;
                 }
 }
 
 /* What each wants: its share, or what it may have on the most crowded one of its devices. */
-static void set_bases(struct scheduler *scheduler)
+static void set_bases(struct scheduler *scheduler, bool all)
 {
         struct crowd crowd[DEVICES_MAX] = { 0 };
         struct scheduler_member *member;
         uint32_t part;
         int i;
 
-        count(scheduler, crowd);
+        count(scheduler, all, crowd);
         list_for_each(member, &scheduler->members, link) {
                 member->base = SCHEDULER_WHOLE;
                 if (member->share > 0)
                         member->base = member->share * (SCHEDULER_WHOLE / 100);
                 else
                         for_each_device(i, member->devices) {
-                                part = part_without_share(&crowd[i]);
+                                part = part_without_share(&crowd[i], all);
                                 member->base = part < member->base ? part : member->base;
                         }
         }
@@ -140,6 +140,7 @@ static void divide(struct scheduler *scheduler, bool all)
         struct scheduler_member *member;
         int tightest;
 
+        set_bases(scheduler, all);
         sum_demand(scheduler, all, demand);
         while ((tightest = find_tightest(demand)) >= 0) {
                 struct demand of = demand[tightest];
@@ -154,7 +155,6 @@ void joint_refresh(struct scheduler *scheduler)
 {
         struct scheduler_member *member;
 
-        set_bases(scheduler);
         divide(scheduler, true);
         list_for_each(member, &scheduler->members, link)
                 member->entitled = member->fair;

@@ -81,6 +81,7 @@ struct scheduler {
         struct scheduler_member *last; /* in the order of turns */
         struct scheduler_member rest;  /* fixed share: what is left of the whole */
         bool has_jumped_queue;         /* the turn before went to one that had woken */
+        bool has_lent;                 /* or to one whose part is too small for it */
         bool has_changed;              /* what is in force was decided on other grounds */
         bool is_joint;                 /* joint.h decides */
 

@@ -239,7 +239,7 @@ static void test_nobody_starves_whatever_happens(void **state)
 
 /* What joint.h promises, by a computation that is as slow as it is simple: see test_weights_are_those_of_the_words. */
 
-static uint64_t wants(uint32_t i)
+static uint64_t wants(uint32_t i, const bool *takes_part, uint64_t spared)
 {
         uint64_t least = SCHEDULER_WHOLE;
 
@@ -251,20 +251,19 @@ static uint64_t wants(uint32_t i)
                 if (!(world.member[i].devices >> device & 1))
                         continue;
                 for (uint32_t k = 0; k < world.n; k++)
-                        if (world.member[k].devices >> device & 1) {
+                        if (takes_part[k] && (world.member[k].devices >> device & 1)) {
                                 taken += world.member[k].share * (SCHEDULER_WHOLE / 100);
                                 n += world.member[k].share == 0;
                         }
-                part = taken < SCHEDULER_WHOLE ? (SCHEDULER_WHOLE - taken) / n : 0;
-                part = part > SCHEDULER_WHOLE / 100 ? part : SCHEDULER_WHOLE / 100;
+                part = (taken + spared < SCHEDULER_WHOLE ? SCHEDULER_WHOLE - taken : spared) / n;
                 least = part < least ? part : least;
         }
         return least;
 }
 
 /* Of @device: what those have not taken whose weight is known, and what the others want. */
-static void look(int device, const bool *takes_part, const uint64_t *weight, uint64_t *ret_left,
-                 uint64_t *ret_wanted)
+static void look(int device, const bool *takes_part, uint64_t spared, const uint64_t *weight,
+                 uint64_t *ret_left, uint64_t *ret_wanted)
 {
         *ret_left = SCHEDULER_WHOLE;
         *ret_wanted = 0;
@@ -272,13 +271,13 @@ static void look(int device, const bool *takes_part, const uint64_t *weight, uin
                 if (!takes_part[i] || !(world.member[i].devices >> device & 1))
                         continue;
                 if (weight[i] == UINT64_MAX)
-                        *ret_wanted += wants(i);
+                        *ret_wanted += wants(i, takes_part, spared);
                 else
                         *ret_left -= weight[i] < *ret_left ? weight[i] : *ret_left;
         }
 }
 
-static void divide(const bool *takes_part, uint64_t *weight)
+static void divide(const bool *takes_part, uint64_t spared, uint64_t *weight)
 {
         uint64_t left = 0, wanted = 0, least_left = 0, least_wanted = 0;
 
@@ -288,7 +287,7 @@ static void divide(const bool *takes_part, uint64_t *weight)
                 int tightest = -1;
 
                 for (int device = 0; device < DEVICES; device++) {
-                        look(device, takes_part, weight, &left, &wanted);
+                        look(device, takes_part, spared, weight, &left, &wanted);
                         if (wanted == 0 ||
                             (tightest >= 0 && left * least_wanted >= least_left * wanted))
                                 continue;
@@ -301,7 +300,8 @@ static void divide(const bool *takes_part, uint64_t *weight)
                 for (uint32_t i = 0; i < world.n; i++)
                         if (takes_part[i] && weight[i] == UINT64_MAX &&
                             (world.member[i].devices >> tightest & 1))
-                                weight[i] = wants(i) * least_left / least_wanted;
+                                weight[i] =
+                                        wants(i, takes_part, spared) * least_left / least_wanted;
         }
 }
 
@@ -314,10 +314,11 @@ static void compare_weights(void)
                 has_work[i] = world.member[i].has_work;
                 all[i] = true;
         }
-        divide(has_work, now);
-        divide(all, entitled);
+        divide(has_work, SCHEDULER_WHOLE / 400, now);
+        divide(all, 0, entitled);
         for (uint32_t i = 0; i < world.n; i++) {
-                assert_int_equal(scheduler_get_entitled(&world.member[i]), entitled[i]);
+                assert_int_equal(scheduler_get_entitled(&world.member[i]),
+                                 entitled[i] == UINT64_MAX ? 0 : entitled[i]);
                 if (has_work[i])
                         assert_int_equal(world.member[i].weight, now[i] ? now[i] : 1);
         }

@@ -146,6 +146,82 @@ static void test_shares_are_kept(void **state)
         }
 }
 
+/* Two with a share, and @n_more without. */
+static void init_crowd(struct world *world, const struct scheduler_settings *settings,
+                       uint32_t n_more)
+{
+        world_init(world, settings, 2 + n_more);
+        for (uint32_t i = 2; i < world->n; i++)
+                world->member[i].portion = SCHEDULER_WHOLE / 40;
+        scheduler_set_share(&world->scheduler, &world->member[0], 75);
+        scheduler_set_share(&world->scheduler, &world->member[1], 25);
+}
+
+static void assert_entitled(const struct world *world, uint32_t i, double expected)
+{
+        assert_near((double)scheduler_get_entitled(&world->member[i]) / SCHEDULER_WHOLE, expected,
+                    0.00001);
+}
+
+/* Whoever is created without one. */
+static void test_a_share_is_what_it_says(void **state)
+{
+        const struct scheduler_settings *policies[] = { &best_effort, &fixed };
+        struct world world;
+
+        (void)state;
+        for (size_t k = 0; k < sizeof(policies) / sizeof(policies[0]); k++) {
+                init_crowd(&world, policies[k], 21);
+                world.switch_ns = 900000;
+                assert_entitled(&world, 0, 0.75);
+                assert_entitled(&world, 1, 0.25);
+                assert_entitled(&world, 2, 0);
+                run(&world, 100 * SECOND);
+                assert_near(received(&world, 0, 100 * SECOND), 0.75, 0.004);
+                assert_near(received(&world, 1, 100 * SECOND), 0.25, 0.004);
+                for (uint32_t i = 2; i < world.n; i++) /* and yet they end, some day */
+                        assert_true(world.member[i].received > 0);
+        }
+}
+
+/* With turns of many that have no part between them, those with a share do not wait longer for theirs. */
+static void test_those_without_a_part_do_not_make_rounds_longer(void **state)
+{
+        struct world world;
+        uint64_t waited = 0, since = 0;
+
+        (void)state;
+        init_crowd(&world, &best_effort, 60);
+        while (world.now < 20 * SECOND) {
+                uint64_t before = world.member[1].received;
+
+                step(&world, 20 * SECOND);
+                if (world.member[1].received > before)
+                        since = world.now;
+                waited = world.now - since > waited ? world.now - since : waited;
+        }
+        assert_true(waited < 100 * MS);
+}
+
+/* What the shares leave, and what those with a share do not use. */
+static void test_those_without_a_share_divide_what_is_left(void **state)
+{
+        struct world world;
+
+        (void)state;
+        init_crowd(&world, &best_effort, 2);
+        scheduler_set_share(&world.scheduler, &world.member[0], 40);
+        assert_entitled(&world, 2, 0.175);
+        run(&world, 100 * SECOND);
+        assert_near(received(&world, 2, 100 * SECOND), 0.175, 0.01);
+        init_crowd(&world, &best_effort, 2);
+        scheduler_set_work(&world.scheduler, &world.member[0], false);
+        assert_entitled(&world, 2, 0);
+        run(&world, 100 * SECOND);
+        assert_near(received(&world, 1, 100 * SECOND), 0.25, 0.01);
+        assert_near(received(&world, 2, 100 * SECOND), 0.375, 0.01);
+}
+
 /* Turns of one end 95 ms late each time, as where a kernel cannot be interrupted. */
 static void test_who_overruns_pays_for_it(void **state)
 {
@@ -355,6 +431,9 @@ int main(void)
                 cmocka_unit_test(test_equal_shares_of_hundreds),
                 cmocka_unit_test(test_least_served_first_is_equal_too),
                 cmocka_unit_test(test_shares_are_kept),
+                cmocka_unit_test(test_a_share_is_what_it_says),
+                cmocka_unit_test(test_those_without_a_part_do_not_make_rounds_longer),
+                cmocka_unit_test(test_those_without_a_share_divide_what_is_left),
                 cmocka_unit_test(test_who_overruns_pays_for_it),
                 cmocka_unit_test(test_compensation_is_exact),
                 cmocka_unit_test(test_a_larger_factor_compensates_more_slowly),

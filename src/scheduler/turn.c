@@ -8,6 +8,9 @@
  * Without it whoever has made the least progress is next, in virtual time. That time is the least progress of
  * those that take turns. Who begins to take turns begins there: what it did before it came, or while it
  * had no work, gives it no right to more than the others, nor them to more than it.
+ *
+ * One whose part is too small for a turn in each round has its turns less often: it owes what the shortest turn is
+ * longer than its own. No two such turns follow one another, so that many of these do not keep the others waiting.
  */
 #include "scheduler/turn.h"
 
@@ -94,6 +97,17 @@ static uint64_t compensation(const struct scheduler *scheduler,
         return part < turn - shortest ? part : turn - shortest;
 }
 
+static uint64_t lend(struct scheduler *scheduler, struct scheduler_member *member, uint64_t turn)
+{
+        uint64_t shortest = weight_get_shortest(scheduler);
+
+        scheduler->has_lent = turn < shortest;
+        if (turn >= shortest)
+                return turn;
+        member->overshoot += shortest - turn;
+        return shortest;
+}
+
 static struct scheduler_member *pick_in_order(struct scheduler *scheduler, uint64_t *ret_target)
 {
         struct scheduler_member *member = scheduler->last;
@@ -110,13 +124,13 @@ static struct scheduler_member *pick_in_order(struct scheduler *scheduler, uint6
                 if (!may_be_next(scheduler, member))
                         continue;
                 turn = weight_get_turn(scheduler, member->weight);
+                if (scheduler->has_lent && turn < weight_get_shortest(scheduler) && i < steps)
+                        continue;
                 taken = compensation(scheduler, member, turn);
                 member->overshoot -= taken;
-                *ret_target = turn - taken;
-                if (taken < turn)
-                        return member;
-                if (i >= steps) {
-                        *ret_target = turn;
+                if (taken < turn || i >= steps) {
+                        turn = lend(scheduler, member, turn);
+                        *ret_target = taken < turn ? turn - taken : turn;
                         return member;
                 }
         }
@@ -173,7 +187,7 @@ struct scheduler_member *turn_pick(struct scheduler *scheduler, uint64_t *ret_ta
 
         scheduler->has_jumped_queue = member != NULL;
         if (member) {
-                *ret_target = weight_get_turn(scheduler, member->weight);
+                *ret_target = lend(scheduler, member, weight_get_turn(scheduler, member->weight));
         } else {
                 member = scheduler->settings.is_adaptive ? pick_in_order(scheduler, ret_target)
                                                          : pick_least_served(scheduler, ret_target);

@@ -18,7 +18,21 @@ void weight_update(struct scheduler *scheduler);
 /* weight_takes_turns() - a member with a fixed share has its turns also when it has no work. */
 bool weight_takes_turns(const struct scheduler *scheduler, const struct scheduler_member *member);
 
-/* weight_get_turn() - how long a turn of weight @weight lasts, in ns. */
+/*
+ * weight_get_left() - what @shares, parts in all, leave of a device to those without one, at least @spared: nothing where
+ * it is about what each is entitled to, WEIGHT_SPARED where turns are taken. What never runs never ends, and others may
+ * wait for it; and over minutes nobody sees so little of a share.
+ */
+#define WEIGHT_SPARED (SCHEDULER_WHOLE / 400)
+uint32_t weight_get_left(uint64_t shares, uint32_t spared);
+
+/* weight_get_shortest() - no turn is planned to be shorter, in ns. */
+uint64_t weight_get_shortest(const struct scheduler *scheduler);
+
+/*
+ * weight_get_turn() - how long a turn of weight @weight lasts in each round, in ns. That is less than the shortest turn for
+ * a weight of less than half a percent.
+ */
 uint64_t weight_get_turn(const struct scheduler *scheduler, uint32_t weight);
 
 #endif
