@@ -29,8 +29,8 @@ VGPU_BEGIN_DECLS
 struct vgpu_time_sharing_vgpu {
         const char *name;
         uint32_t id;
-        uint32_t share;          /* percent; 0: none was given */
-        double entitled_percent; /* when all vGPUs have work */
+        uint32_t share; /* percent; 0: none was given */
+        double entitled_percent; /* of the device's time: what the vGPU can count on, whoever has work there */
         double received_seconds; /* GPU time, since the vGPU came to the device and takes turns */
         bool has_work;
         bool waits;       /* the vGPU is held off the device at this moment */

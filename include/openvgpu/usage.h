@@ -62,7 +62,7 @@ struct vgpu_usage_part {
         uint32_t id;                /* NVML's vGPU instance id */
         uint32_t device;            /* index */
         uint64_t frame_buffer_used; /* bytes */
-        double entitled; /* percent of the device's time that the vGPU can count on now */
+        double entitled; /* percent of the device's time that the vGPU can count on, whoever has work there */
         const struct vgpu_usage_percents *percents;
         const struct vgpu_usage_seconds *seconds; /* of the running processes */
         double gpu_seconds_total; /* of its processes since vgpud began; never less */
@@ -75,7 +75,7 @@ struct vgpu_usage_instance {
         enum vgpu_instance_state state;
         uint64_t frame_buffer;      /* bytes, the quota, of all its devices */
         uint64_t frame_buffer_used; /* bytes */
-        double entitled; /* percent of its devices' time that the vGPU can count on now */
+        double entitled; /* percent of its devices' time that the vGPU can count on, whoever has work there */
         const struct vgpu_usage_percents *percents; /* of all its devices' time */
         const struct vgpu_usage_seconds *seconds;   /* of the running processes; on all of them */
         size_t n_processes;

@@ -254,7 +254,7 @@ class VgpuUse:
     frame_buffer: int = 0
     frame_buffer_used: int = 0
     share: int = 0
-    entitled: float = 0  # percent of the device that it can count on
+    entitled: float = 0  # percent of the device that it can count on, whoever has work
     idle: float = 0      # this and the following as in Vgpu
     demand: str = ""
     demand_reason: str = ""

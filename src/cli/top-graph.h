@@ -12,7 +12,7 @@
  *       0% |___      #######___
  *           5 min ago         now
  *
- * '-' is what it is entitled to now; where nothing is, it was on no GPU. Where its GPU takes turns, two lines below have
+ * '-' is what it is entitled to; where nothing is, it was on no GPU. Where its GPU takes turns, two lines below have
  * the latest ones as a strip: '#' is the vGPU's, 'o' another one's.
  */
 

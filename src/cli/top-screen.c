@@ -34,7 +34,7 @@ static const char *const help[] = {
         "h   this, and back",
         "q   quit",
         "",
-        "ENTITL   percent of the GPU's time that it can count on now",
+        "ENTITL   percent of the GPU's time that it can count on",
         "USE   percent that it got",
         "MEM, ENC, DEC, JPEG, OFA   percent of the time that these engines were busy with it",
         "bus   percent of the time in which the GPU's memory was read or written",

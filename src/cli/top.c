@@ -445,7 +445,7 @@ const struct command command_top = {
                 "last minutes and the latest turns of its GPU, and h the keys.\n"
                 "\n"
                 "  GPU       its index; 2x: of two GPUs, which have a line each below it\n"
-                "  ENTITL    percent of the GPU's time that the vGPU can count on now\n"
+                "  ENTITL    percent of the GPU's time that the vGPU can count on\n"
                 "  USE       percent of the GPU's time that it received\n"
                 "  MEM, ENC, DEC, JPEG, OFA\n"
                 "            percent of the time in which it kept the GPU's memory, or the GPU's\n"

@@ -148,7 +148,7 @@ static void write_vgpu_time(struct text *text, const struct vgpus *vgpus)
         for (size_t i = 0; i < snapshot->n_instances; i++)
                 text_sample(text, &vgpus->labels[i].now, snapshot->instances[i]->share / 100.0);
         text_family(text, "openvgpu_vgpu_entitled_ratio", TEXT_GAUGE, "ratio",
-                    "Part of the device's time that it can count on now.");
+                    "Part of the device's time that it can count on, whoever has work there.");
         for (size_t i = 0; i < snapshot->n_instances; i++)
                 text_sample(text, &vgpus->labels[i].now, snapshot->instances[i]->entitled / 100);
         text_family(text, "openvgpu_vgpu_utilization_ratio", TEXT_GAUGE, "ratio",

@@ -234,29 +234,6 @@ bool meter_reaches_ledger(struct meter *meter)
         return ledger && !ledger_thread_is_failing(ledger);
 }
 
-/* Where there are no turns, the driver takes some among those that have processes. */
-double meter_get_entitled(const struct instance *instance, const struct instance_part *part,
-                          uint32_t n_running)
-{
-        struct schedule_share share;
-
-        if (instance->state != STATE_RUNNING)
-                return 0;
-        if (part->device->meter.has_turns && schedule_get_share(instance, &share))
-                return (double)share.entitled / 10000; /* it is in parts of a million */
-        return 100.0 / n_running;
-}
-
-void meter_count_running(const struct manager *manager, uint32_t *counts)
-{
-        const struct instance *instance;
-
-        memset(counts, 0, STATE_DEVICES_MAX * sizeof(*counts));
-        list_for_each(instance, &manager->instances, link)
-                for (size_t i = 0; i < instance->n_parts; i++)
-                        counts[instance->part[i].device->index] += instance->state == STATE_RUNNING;
-}
-
 enum meter_source_kind meter_get_source(const struct device *device)
 {
         const struct meter *meter = device->manager->meter;

@@ -60,16 +60,6 @@ struct ledger_thread *meter_get_ledger(struct meter *meter);
 /* meter_reaches_ledger() - false: what is metered waits in memory, or nothing is */
 bool meter_reaches_ledger(struct meter *meter);
 
-/*
- * meter_get_entitled() - percent of the device of its @part that @instance may count on as things are:
- * @n_running vGPUs of the device have processes.
- */
-double meter_get_entitled(const struct instance *instance, const struct instance_part *part,
-                          uint32_t n_running);
-
-/* meter_count_running() - how many that is of each device; @counts has STATE_DEVICES_MAX. */
-void meter_count_running(const struct manager *manager, uint32_t *counts);
-
 /* meter_get_source() - what is seen of @device from below. */
 enum meter_source_kind meter_get_source(const struct device *device);
 

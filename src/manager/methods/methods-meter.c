@@ -79,7 +79,6 @@ static void write_process(struct writer *writer, const struct guest *guest, bool
 /* What a call has told of vGPUs. */
 struct wanted {
         const struct control_pending *pending;
-        uint32_t n_running[STATE_DEVICES_MAX];
         bool is_short;
 };
 
@@ -155,10 +154,13 @@ static struct vgpu_usage_seconds get_part_seconds(const struct instance *instanc
         return get_seconds(busy_ns);
 }
 
-/* @n_running: by device. What the vGPU has of all its devices is the sum, and of their time the average. */
-static void get_parts(const struct instance *instance, const uint32_t *n_running,
-                      struct parts *parts, struct vgpu_usage_instance *record)
+/* What the vGPU has of all its devices is the sum, and of their time the average. */
+static void get_parts(const struct instance *instance, struct parts *parts,
+                      struct vgpu_usage_instance *record)
 {
+        double entitled = schedule_get_entitled(instance);
+
+        record->entitled = entitled;
         for (size_t i = 0; i < instance->n_parts; i++) {
                 const struct instance_part *part = &instance->part[i];
 
@@ -168,14 +170,12 @@ static void get_parts(const struct instance *instance, const uint32_t *n_running
                         .id = part->id,
                         .device = part->device->index,
                         .frame_buffer_used = guests_get_used_of(instance, part),
-                        .entitled =
-                                meter_get_entitled(instance, part, n_running[part->device->index]),
+                        .entitled = entitled,
                         .percents = &parts->percents[i],
                         .seconds = &parts->seconds[i],
                         .gpu_seconds_total = (double)part->meter.busy_ns / NS_PER_SECOND,
                 };
                 parts->list[i] = &parts->part[i];
-                record->entitled += parts->part[i].entitled / (double)instance->n_parts;
                 record->gpu_seconds_total += parts->part[i].gpu_seconds_total;
         }
         record->n_parts = instance->n_parts;
@@ -192,7 +192,7 @@ static void write_vgpu(struct writer *writer, const struct instance *instance,
         struct parts parts;
 
         get_vgpu(instance, &record);
-        get_parts(instance, wanted->n_running, &parts, &record);
+        get_parts(instance, &parts, &record);
         writer_begin_object(writer, NULL);
         write_processes(writer, instance, wanted, busy_ns);
         seconds = get_seconds(busy_ns);
@@ -234,7 +234,6 @@ static void write_vgpus(struct writer *writer, const struct control_pending *pen
         const struct manager *manager = pending->manager;
         const struct instance *instance;
 
-        meter_count_running(manager, wanted.n_running);
         writer_begin_array(writer, "vgpus");
         list_for_each(instance, &manager->instances, link)
                 write_vgpu(writer, instance, &wanted);

@@ -59,7 +59,7 @@ static json_t *describe_share(struct instance *instance, const struct device *de
                 .name = instance->name,
                 .id = instance->id,
                 .share = instance->share,
-                .entitled_percent = share.entitled * 100.0 / SCHEDULER_WHOLE,
+                .entitled_percent = schedule_get_entitled(instance),
                 .received_seconds = (double)share.received / 1e9,
                 .has_work = is_there && share.has_work,
                 .waits = share.is_off,

@@ -168,8 +168,11 @@ static void get_residency(struct state_vgpu *record, const struct instance *inst
 
 /* The sums of its parts, and of their time the average. */
 static void write_parts(struct state_page *state_page, const struct instance *instance,
-                        const uint32_t *n_running, struct state_vgpu *record)
+                        struct state_vgpu *record)
 {
+        double entitled = schedule_get_entitled(instance);
+
+        record->entitled = entitled;
         for (size_t i = 0; i < instance->n_parts; i++) {
                 const struct instance_part *part = &instance->part[i];
                 const struct state_vgpu_part now = {
@@ -179,13 +182,11 @@ static void write_parts(struct state_page *state_page, const struct instance *in
                         .id = part->id,
                         .device = part->device->index,
                         .percent = get_percents(part->meter.percent),
-                        .entitled =
-                                meter_get_entitled(instance, part, n_running[part->device->index]),
+                        .entitled = entitled,
                         .frame_buffer_used = guests_get_used_of(instance, part),
                         .gpu_ns = part->meter.busy_ns,
                 };
 
-                record->entitled += now.entitled / (double)instance->n_parts;
                 record->frame_buffer_used += now.frame_buffer_used;
                 record->gpu_ns += now.gpu_ns;
                 if (part->state_slot != UINT32_MAX)
@@ -193,8 +194,7 @@ static void write_parts(struct state_page *state_page, const struct instance *in
         }
 }
 
-void monitor_write_vgpu(struct state_page *state_page, const struct instance *instance,
-                        const uint32_t *n_running)
+void monitor_write_vgpu(struct state_page *state_page, const struct instance *instance)
 {
         uint32_t slot = instance->part[0].state_slot;
         struct state_vgpu now;
@@ -217,7 +217,7 @@ void monitor_write_vgpu(struct state_page *state_page, const struct instance *in
         copy_word(now.container, sizeof(now.container), guests_find_container(instance));
         copy_word(now.uuid, sizeof(now.uuid), instance->uuid);
         copy_word(now.name, sizeof(now.name), instance->name);
-        write_parts(state_page, instance, n_running, &now);
+        write_parts(state_page, instance, &now);
         WRITE_NEWS(vgpu, state_page, slot, &now);
 }
 

@@ -19,9 +19,8 @@ struct state_page;
 void monitor_write_manager(struct state_page *state_page, const struct manager *manager);
 void monitor_write_device(struct state_page *state_page, const struct device *device);
 
-/* monitor_write_vgpu() - once its first part has a slot; @n_running: by device, meter_count_running() */
-void monitor_write_vgpu(struct state_page *state_page, const struct instance *instance,
-                        const uint32_t *n_running);
+/* monitor_write_vgpu() - once its first part has a slot */
+void monitor_write_vgpu(struct state_page *state_page, const struct instance *instance);
 
 /* monitor_write_process() - once it and its vGPU have slots */
 void monitor_write_process(struct state_page *state_page, const struct guest *guest);

@@ -413,7 +413,6 @@ static bool must_write_all(const struct publisher *publisher)
 static void publish(struct publisher *publisher)
 {
         struct manager *manager = publisher->manager;
-        uint32_t n_running[STATE_DEVICES_MAX];
         struct instance *instance;
 
         publisher->round++;
@@ -423,10 +422,9 @@ static void publish(struct publisher *publisher)
         memset(publisher->full, 0, sizeof(publisher->full));
         if (manager->stage)
                 virtual_play(manager->stage);
-        meter_count_running(manager, n_running);
         list_for_each(instance, &manager->instances, link) {
                 write_instance(publisher, instance);
-                monitor_write_vgpu(publisher->state_page, instance, n_running);
+                monitor_write_vgpu(publisher->state_page, instance);
                 write_guests(publisher, instance);
         }
         drop_gone(publisher);

@@ -218,6 +218,13 @@ void schedule_get(const struct device *device, struct schedule_view *ret_view)
         pthread_mutex_unlock(&schedule->lock);
 }
 
+double schedule_get_entitled(const struct instance *instance)
+{
+        struct schedule_share share;
+
+        return schedule_get_share(instance, &share) ? share.entitled * 100.0 / SCHEDULER_WHOLE : 0;
+}
+
 bool schedule_get_share(const struct instance *instance, struct schedule_share *ret_share)
 {
         struct schedule_vgpu *vgpu;

@@ -85,6 +85,12 @@ struct schedule_share {
 /* schedule_get_share() - false: it is not in the schedule just now. */
 bool schedule_get_share(const struct instance *instance, struct schedule_share *ret_share);
 
+/*
+ * schedule_get_entitled() - percent of each of its devices that @instance can count on when all that are there have work:
+ * what every view shows as that. 0: it is suspended, or on its way.
+ */
+double schedule_get_entitled(const struct instance *instance);
+
 /* schedule_check_share() - may @instance, or a new vGPU (NULL), have @share percent of @device? */
 int schedule_check_share(const struct device *device, const struct instance *instance,
                          uint32_t share, struct failure *failure);
