@@ -208,7 +208,7 @@ static int take(struct part *part, uint64_t *count, uint64_t bytes, bool is_limi
 
 /* As long as a manager takes to look again, and to divide what there is among those who wait. */
 #define CEILING_WAIT_NS 3000000000u
-#define CEILING_LOOK_NS 50000000u
+#define CEILING_LOOK_NS 1000000000u
 #define CEILING_NAP_NS  1000000
 
 uint64_t quota_in_vain_ns = 10000000000;
@@ -323,9 +323,10 @@ static bool wait_for_answer(struct quota_want *wanted)
 }
 
 /*
- * Waits below the ceiling; true: try. Each look of the manager closes it for a moment, so it asks when that is over. Then
- * only the answer counts: what others are leaving is not there yet. When it is answered the manager divides anew;
- * if that does not let it go on in time, what was promised is gone, and it asks again.
+ * Waits below the ceiling; true: try. The manager closes it for a moment in each look, and up to a second while a
+ * process is restored: it asks when that is over, so that nobody leaves in vain. Then only the answer counts: what
+ * others are leaving is not there yet. When it is answered the manager divides anew; if that does not let it go on in
+ * time, what was promised is gone, and it asks again.
  */
 static bool wait_below_ceiling(struct quota_want *wanted)
 {
