@@ -11,6 +11,13 @@
 /* process_get_start_time() - get field 22 of /proc/PID/stat. Errors: -ESRCH, also for a zombie. */
 int process_get_start_time(pid_t pid, uint64_t *ret_start_time);
 
+/*
+ * process_get_program() - get a mark of the program image that the process runs. exec() gives a process another image, and so
+ * another mark: the kernel lays out code, heap and stack anew. The mark is never 0. Errors: -ESRCH, and -EACCES where the
+ * kernel does not tell us the layout.
+ */
+int process_get_program(pid_t pid, uint64_t *ret_mark);
+
 /* process_get_user() - get the effective user, whose rights the process has. Errors: -ESRCH. */
 int process_get_user(pid_t pid, uid_t *ret_user);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -153,6 +154,37 @@ static void test_who_has_one_thread_stopped_is_not(void **state)
         end(pid);
 }
 
+/* exec() keeps the number and the start time of a process. */
+static void test_another_program_in_a_process_has_another_mark(void **state)
+{
+        uint64_t fork_mark, mark, same;
+        int go[2], ready[2];
+        char word;
+        pid_t pid;
+
+        (void)state;
+        assert_int_equal(pipe(go), 0);
+        assert_int_equal(pipe(ready), 0);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                dup2(go[0], STDIN_FILENO);
+                dup2(ready[1], STDOUT_FILENO);
+                if (read(STDIN_FILENO, &word, 1) == 1)
+                        execl("/bin/sh", "sh", "-c", "echo; read word", NULL);
+                _exit(1);
+        }
+        assert_int_equal(process_get_program(pid, &fork_mark), 0);
+        assert_int_equal(process_get_program(pid, &same), 0);
+        assert_int_equal(fork_mark, same);
+        assert_int_equal(write(go[1], "", 1), 1);
+        assert_int_equal(read(ready[0], &word, 1), 1);
+        assert_int_equal(process_get_program(pid, &mark), 0);
+        assert_int_not_equal(mark, fork_mark);
+        end(pid);
+        assert_int_equal(process_get_program(pid, &mark), -ESRCH);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -161,6 +193,7 @@ int main(void)
                 cmocka_unit_test(test_who_is_stopped),
                 cmocka_unit_test(test_who_is_stopped_after_its_first_thread_has_ended),
                 cmocka_unit_test(test_who_has_one_thread_stopped_is_not),
+                cmocka_unit_test(test_another_program_in_a_process_has_another_mark),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

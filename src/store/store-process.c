@@ -60,28 +60,38 @@ int store_each_process(struct store *store, uint32_t instance, store_process_fn 
         return r;
 }
 
-int store_put_footprint(struct store *store, uint32_t instance, pid_t pid, uint64_t bytes)
-{
-        return STORE_RUN(store, "INSERT OR REPLACE INTO footprint VALUES (?,?,?)", "iii",
-                         (int64_t)instance, (int64_t)pid, (int64_t)bytes);
-}
+/* One number of a process, under the name that its table and its column have. */
+#define PROCESS_NUMBER(noun, table, column)                                                       \
+        int store_put_##noun(struct store *store, uint32_t instance, pid_t pid, uint64_t value)   \
+        {                                                                                         \
+                return STORE_RUN(store, "INSERT OR REPLACE INTO " table " VALUES (?,?,?)", "iii", \
+                                 (int64_t)instance, (int64_t)pid, (int64_t)value);                \
+        }                                                                                         \
+        int store_get_##noun(struct store *store, uint32_t instance, pid_t pid,                   \
+                             uint64_t *ret_value)                                                 \
+        {                                                                                         \
+                sqlite3_stmt *row;                                                                \
+                int r = STORE_START(store, &row,                                                  \
+                                    "SELECT " column " FROM " table                               \
+                                    " WHERE instance = ? AND pid = ?",                            \
+                                    "ii", (int64_t)instance, (int64_t)pid);                       \
+                                                                                                  \
+                return r < 0 ? r : read_number(store, row, ret_value);                            \
+        }
 
-int store_get_footprint(struct store *store, uint32_t instance, pid_t pid, uint64_t *ret_bytes)
+static int read_number(struct store *store, sqlite3_stmt *row, uint64_t *ret_value)
 {
-        sqlite3_stmt *row;
-        int r = STORE_START(store, &row,
-                            "SELECT context_bytes FROM footprint WHERE instance = ? AND pid = ?",
-                            "ii", (int64_t)instance, (int64_t)pid);
+        int r = store_next_row(store, row);
 
-        if (r < 0)
-                return r;
-        r = store_next_row(store, row);
         if (r <= 0)
                 return r < 0 ? r : -ENOENT;
-        *ret_bytes = (uint64_t)sqlite3_column_int64(row, 0);
+        *ret_value = (uint64_t)sqlite3_column_int64(row, 0);
         sqlite3_reset(row);
         return 0;
 }
+
+PROCESS_NUMBER(footprint, "footprint", "context_bytes")
+PROCESS_NUMBER(program, "program", "mark")
 
 static int put_memory(struct store *store, uint32_t instance, pid_t pid,
                       const struct store_memory *memory)

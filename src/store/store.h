@@ -114,6 +114,10 @@ int store_each_process(struct store *store, uint32_t instance, store_process_fn 
 int store_put_footprint(struct store *store, uint32_t instance, pid_t pid, uint64_t bytes);
 int store_get_footprint(struct store *store, uint32_t instance, pid_t pid, uint64_t *ret_bytes);
 
+/* A mark of the program that a process ran when it joined (process_get_program()). store_get_program() - Errors: -ENOENT. */
+int store_put_program(struct store *store, uint32_t instance, pid_t pid, uint64_t mark);
+int store_get_program(struct store *store, uint32_t instance, pid_t pid, uint64_t *ret_mark);
+
 /* The movable memory of a process, and where in the slabs its bytes are, one after another. */
 struct store_allocation {
         uint64_t address, size;

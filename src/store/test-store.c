@@ -358,6 +358,24 @@ static void test_how_large_a_context_is_goes_with_its_process(void **state)
         assert_int_equal(store_get_footprint(fixture->store, id, 7, &bytes), -ENOENT);
 }
 
+static void test_what_a_process_runs_goes_with_its_process(void **state)
+{
+        struct fixture *fixture = *state;
+        struct store_process process = { .pid = 7 };
+        uint64_t mark = 0;
+        uint32_t id;
+
+        reopen(fixture, "boot");
+        id = process.instance = make_instance(fixture, "train").id;
+        assert_int_equal(store_put_process(fixture->store, &process), 0);
+        assert_int_equal(store_get_program(fixture->store, id, 7, &mark), -ENOENT);
+        assert_int_equal(store_put_program(fixture->store, id, 7, UINT64_MAX), 0);
+        assert_int_equal(store_get_program(fixture->store, id, 7, &mark), 0);
+        assert_int_equal(mark, UINT64_MAX);
+        assert_int_equal(store_remove_process(fixture->store, id, 7), 0);
+        assert_int_equal(store_get_program(fixture->store, id, 7, &mark), -ENOENT);
+}
+
 static void test_another_boot_forgets_processes_and_transient_instances(void **state)
 {
         struct fixture *fixture = *state;
@@ -664,6 +682,7 @@ int main(void)
                 TEST(test_the_parts_of_an_instance_have_ids_of_their_own),
                 TEST(test_what_belongs_to_an_instance_goes_with_it),
                 TEST(test_how_large_a_context_is_goes_with_its_process),
+                TEST(test_what_a_process_runs_goes_with_its_process),
                 TEST(test_another_boot_forgets_processes_and_transient_instances),
                 TEST(test_what_was_not_committed_has_not_happened),
                 TEST(test_settings_last_as_long_as_what_they_belong_to),

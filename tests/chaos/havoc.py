@@ -43,6 +43,8 @@ class Havoc(threading.Thread):
         deeds = [(self.kill_manager, 3), (self.kill_mover, 6), (self.kill_keeper, 1), (self.kill_guest, 5),
                  (self.kill_command, 2), (self.stop_mover, 3), (self.stop_guest, 4), (self.stop_any, 3),
                  (self.fail_step, 6)]
+        if options.exec:
+            deeds.append((self.restart_guest, 10))
         if options.simulate:
             deeds.append((self.fail_call, 8))
         functions, weights = zip(*deeds)
@@ -97,6 +99,13 @@ class Havoc(threading.Thread):
         _, program = self.world.pick_program(self.chance)
         if program:
             self.world.kill_program(program)
+
+    def restart_guest(self):
+        """The same process begins anew, with another image."""
+        _, program = self.world.pick_program(self.chance)
+        if program and program.was_ready():
+            program.restart()
+            self.world.count("programs that began anew")
 
     def stop(self, pid, seconds):
         try:

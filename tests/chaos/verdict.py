@@ -51,7 +51,7 @@ def end_programs(world, vgpu):
             if program.was_killed:
                 program.guest.kill()
             else:
-                program.guest.wait_ready()
+                program.wait_ready()
                 program.guest.finish()
         except AssertionError as error:
             if not program.was_killed and program.was_ready():

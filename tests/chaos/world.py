@@ -73,12 +73,25 @@ class Program:
         self.guest = guest
         self.kind = kind
         self.was_killed = False
+        self.n_restarts = 0
 
     def is_alive(self):
         return self.guest.process.poll() is None
 
     def was_ready(self):
-        return "ready" in self.guest.lines
+        """It is since it last began."""
+        return self.guest.lines.count("ready") > self.n_restarts
+
+    def wait_ready(self):
+        self.guest.wait_ready()
+        until(lambda: self.was_ready() or not self.is_alive(), "the program to begin", context=self.guest.context)
+
+    def restart(self):
+        self.n_restarts += 1
+        try:
+            self.guest.signal(signal.SIGUSR1)
+        except ProcessLookupError:
+            pass
 
 
 class Turnstile:

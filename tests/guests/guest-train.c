@@ -8,7 +8,8 @@
  * It writes one line a step to its log ("12 ok" or "12 BAD ..."), and "ready" to
  * standard output once everything is allocated and the first step is done.
  * SIGTERM ends it after the step, with a comparison of all words and the line
- * "done STEPS ok" or "done STEPS BAD".
+ * "done STEPS ok" or "done STEPS BAD". SIGUSR1 makes it begin anew by exec(), at
+ * whatever moment it comes.
  */
 #include <getopt.h>
 #include <pthread.h>
@@ -78,6 +79,14 @@ static void on_terminate(int signal_number)
 {
         (void)signal_number;
         terminated = 1;
+}
+
+static char **arguments;
+
+static void on_restart(int signal_number)
+{
+        (void)signal_number;
+        execv("/proc/self/exe", arguments);
 }
 
 static void launch(CUfunction function, const struct allocation *allocation, uint32_t value)
@@ -571,6 +580,7 @@ int main(int argc, char **argv)
         const char *child = getenv("GUEST_TRAIN_CHILD");
         pthread_t forker;
         struct sigaction action = { .sa_handler = on_terminate };
+        struct sigaction restart = { .sa_handler = on_restart, .sa_flags = SA_NODEFER };
 
         parse(&training.options, argc, argv);
         if (child)
@@ -583,7 +593,9 @@ int main(int argc, char **argv)
                 perror(training.options.log);
                 return 1;
         }
+        arguments = argv;
         sigaction(SIGTERM, &action, NULL);
+        sigaction(SIGUSR1, &restart, NULL);
         start_on_device(&training);
         allocate_all(&training);
         if (training.options.forks)

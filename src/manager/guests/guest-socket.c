@@ -20,6 +20,7 @@
 #include "manager/guests/guest-request.h"
 #include "manager/guests/share.h"
 #include "manager/model/account.h"
+#include "manager/model/burial.h"
 #include "manager/model/guest-life.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance-life.h"
@@ -60,8 +61,11 @@ static void drop(struct gate_link *link, int error)
                              (int)link->peer.pid, link->peer.uid,
                              guest ? guest->instance->name : "?");
         gate_link_free(link);
-        if (guest)
-                guest_detach(guest, error);
+        if (!guest)
+                return;
+        guest_detach(guest, error);
+        if (error == -ENOTCONN && !guest->is_dead && guest_is_replaced(guest))
+                burial_add(guest->instance->manager->burial, guest);
 }
 
 /* The caller hangs up. Returns -ECONNREFUSED. */
@@ -140,6 +144,24 @@ static struct gate_link *find_waiting(const struct instance *instance)
         return NULL;
 }
 
+/* Programs that have not joined: they need not wait any more. */
+static void forget_waiting(struct instance *instance)
+{
+        struct guest *guest, *after;
+        bool has_any = false;
+
+        list_for_each_safe(guest, after, &instance->guests, link) {
+                if (!guest->is_waiting || guest->gate || guest->is_dead)
+                        continue;
+                guest_leave(guest);
+                guest_succeed(guest);
+                guest_free(guest);
+                has_any = true;
+        }
+        if (has_any)
+                instance_settle(instance);
+}
+
 /* Those in that joined while @instance was not usable. */
 static void admit_waiting(struct instance *instance)
 {
@@ -148,6 +170,7 @@ static void admit_waiting(struct instance *instance)
         while ((link = find_waiting(instance)))
                 if (admit(link) < 0)
                         drop(link, 0); /* the guest is gone already */
+        forget_waiting(instance);
 }
 
 static int rejoin(struct gate_link *link, struct guest *guest, const struct gate_join *join)
@@ -331,13 +354,30 @@ static int receive_order(struct gate_link *link, const struct gate_order *order,
         return gate_link_send(link, &made, sizeof(made), NULL, 0);
 }
 
+/* The loop may not have come to the end of the former program's connection. */
+static void bury_former_program(struct manager *manager, pid_t pid)
+{
+        struct instance *instance;
+        struct guest *guest;
+
+        list_for_each(instance, &manager->instances, link) {
+                guest = guest_find(instance, pid);
+                if (!guest || !guest_is_replaced(guest))
+                        continue;
+                burial_add(manager->burial, guest);
+                return;
+        }
+}
+
 static int receive_join(struct gate_link *link, const struct gate_join *join, size_t size)
 {
         struct instance *instance = NULL;
         struct guest *guest;
         uint64_t start_time;
-        int r = check_join(link, join, size, &instance);
+        int r;
 
+        bury_former_program(link->manager, link->peer.pid);
+        r = check_join(link, join, size, &instance);
         if (r == 0)
                 r = check_peer(link, &start_time);
         if (r < 0)
@@ -348,6 +388,8 @@ static int receive_join(struct gate_link *link, const struct gate_join *join, si
                 return -ENOTCONN; /* it tries again */
 
         guest = guest_find(instance, link->peer.pid);
+        if (guest && guest_is_replaced(guest))
+                return -ENOTCONN; /* many are buried just now */
         if (guest && guest->start_time == start_time)
                 return rejoin(link, guest, join);
         if (guest || guest_is_elsewhere(instance, link->peer.pid))

@@ -44,6 +44,8 @@ static int on_turn(sd_event_source *source, uint64_t usec, void *userdata)
 
 void burial_add(struct burial *burial, struct guest *guest)
 {
+        if (!list_is_empty(&guest->burial))
+                return;
         if (burial->n >= PART) {
                 list_append(&burial->waiting, &guest->burial);
                 return;

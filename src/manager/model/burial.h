@@ -22,7 +22,7 @@ int burial_new(struct burial **ret_burial, sd_event *event, burial_fn bury);
 /* burial_free() - after all guests. Returns NULL. */
 struct burial *burial_free(struct burial *burial);
 
-/* burial_add() - @guest has ended; it may be gone afterwards. */
+/* burial_add() - @guest has ended, or become another program; it may be gone afterwards. */
 void burial_add(struct burial *burial, struct guest *guest);
 
 /* burial_finish() - bury those of @instance: it is about to be removed, or joined. */

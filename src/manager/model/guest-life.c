@@ -77,6 +77,7 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
         list_init(&guest->filled_boxes);
         list_init(&guest->questions);
         process_get_name(pid, guest->name);
+        (void)process_get_program(pid, &guest->program);
         if (container_find(&container, pid))
                 (void)snprintf(guest->container, sizeof(guest->container), "%.*s",
                                CONTAINER_ID_SHORT, container.id);
@@ -105,6 +106,26 @@ int guest_charge(struct guest *guest, struct failure *failure)
 
         return account_take(guest->instance->manager->accounts, &guest->charge, guest->payer, &cost,
                             failure);
+}
+
+void guest_succeed(const struct guest *former)
+{
+        struct instance *instance = former->instance;
+        struct failure failure = { 0 };
+        uid_t user = former->uid;
+        struct guest *guest;
+
+        if (instance_is_usable(instance)) {
+                (void)launch_add(instance, former->pid, former->payer, &failure);
+                return;
+        }
+        (void)process_get_user(former->pid, &user);
+        if (guest_new(&guest, instance, former->pid, user, former->start_time) < 0)
+                return; /* it has ended */
+        guest->payer = former->payer;
+        guest->is_waiting = true;
+        if (guest_charge(guest, &failure) < 0)
+                guest_unload(guest);
 }
 
 struct guest *guest_unload(struct guest *guest)
@@ -211,6 +232,9 @@ int guest_admit(struct guest *guest)
         r = backlog_forget_process(instance, guest->pid);
         if (r == 0)
                 r = recovery_store_process(guest);
+        if (r == 0 && guest->program != 0)
+                r = store_put_program(instance->manager->store, instance->id, guest->pid,
+                                      guest->program);
         if (r < 0) {
                 give_slot(guest);
                 guest->slot = UINT32_MAX;

@@ -27,6 +27,12 @@ int guest_charge(struct guest *guest, struct failure *failure);
  */
 void guest_leave(struct guest *guest);
 
+/*
+ * guest_succeed() - @former has left: its process has become another program by exec(), which may join. Where the vGPU
+ * cannot be used now, the program waits for it from now on, so that a suspended vGPU stays suspended.
+ */
+void guest_succeed(const struct guest *former);
+
 /* guest_free() - gives its slot back, drops what is stored and kept of it. Returns NULL. */
 struct guest *guest_free(struct guest *guest);
 

@@ -19,11 +19,26 @@ struct guest *guest_find(struct instance *instance, pid_t pid)
         return NULL;
 }
 
+bool guest_wants_device(const struct guest *guest)
+{
+        return !guest->is_dead &&
+               ((guest->is_waiting && guest->gate) || guest->residency.is_wanting);
+}
+
+bool guest_is_replaced(const struct guest *guest)
+{
+        uint64_t program;
+
+        return guest->program != 0 && process_get_program(guest->pid, &program) == 0 &&
+               program != guest->program;
+}
+
+/* The connection of a gate ends with its image. */
 bool guest_has_ended(const struct guest *guest)
 {
         struct pollfd end = { .fd = guest->pidfd, .events = POLLIN };
 
-        return poll(&end, 1, 0) > 0;
+        return poll(&end, 1, 0) > 0 || (!guest->gate && guest_is_replaced(guest));
 }
 
 bool guest_is_elsewhere(const struct instance *here, pid_t pid)

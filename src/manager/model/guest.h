@@ -161,6 +161,7 @@ struct guest {
         uid_t uid;
         uid_t payer; /* of what vgpud has for it: @uid, or the owner of a container's vGPU */
         uint64_t start_time;
+        uint64_t program;   /* process_get_program(), as it joined; 0: not known */
         uint64_t joined_ns; /* CLOCK_REALTIME */
         char name[PROCESS_NAME_MAX];
         char container[CONTAINER_ID_SHORT + 1];  /* the beginning of its id; "": it is in none */
@@ -350,7 +351,16 @@ const char *guests_find_container(const struct instance *instance);
 /* guest_find() - by process; NULL for none. */
 struct guest *guest_find(struct instance *instance, pid_t pid);
 
-/* guest_has_ended() - has its process, whether the loop has seen it yet or not? */
+/* guest_wants_device() - does it wait to join, or a thread of it at the closed gate? */
+bool guest_wants_device(const struct guest *guest);
+
+/*
+ * guest_is_replaced() - has its process become another program by exec()? A new image is a new guest: nothing that the
+ * driver or the gate had is in it.
+ *
+ * guest_has_ended() - has its process ended or become another program, whether the loop has seen it yet or not?
+ */
+bool guest_is_replaced(const struct guest *guest);
 bool guest_has_ended(const struct guest *guest);
 
 /*

@@ -340,11 +340,16 @@ void instance_settle(struct instance *instance)
 void instance_bury(struct guest *guest)
 {
         struct instance *instance = guest->instance;
+        bool is_replaced = guest_is_replaced(guest);
         char quoted[LOG_QUOTED_MAX];
 
-        log_event_of(guest->payer, LOG_LEVEL_INFO, "process ended", "vgpu=%s pid=%d name=%s",
-                     instance->name, (int)guest->pid, log_quote(quoted, guest->name));
+        log_event_of(guest->payer, LOG_LEVEL_INFO,
+                     is_replaced ? "process became another program" : "process ended",
+                     "vgpu=%s pid=%d name=%s", instance->name, (int)guest->pid,
+                     log_quote(quoted, guest->name));
         guest_leave(guest);
+        if (is_replaced)
+                guest_succeed(guest);
         if (instance->operation && !guest->is_waiting)
                 return; /* the operation buries it at its end */
         guest->is_unburied = guest->refresh;

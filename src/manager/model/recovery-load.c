@@ -221,6 +221,32 @@ static int load_claims(struct guest *guest, const char *owner)
         return 0; /* a resume is refused while it lives; the others of its vGPU lose nothing */
 }
 
+/* Has it become another program while no manager was there? */
+static bool was_replaced(const struct guest *guest)
+{
+        const struct instance *instance = guest->instance;
+        uint64_t mark;
+
+        return guest->program != 0 &&
+               store_get_program(instance->manager->store, instance->id, guest->pid, &mark) == 0 &&
+               mark != guest->program;
+}
+
+/* As guest_succeed(), with the guest itself. */
+static int load_successor(struct guest *guest)
+{
+        struct instance *instance = guest->instance;
+
+        log_event_of(guest->payer, LOG_LEVEL_INFO, "process became another program",
+                     "vgpu=%s pid=%d", instance->name, (int)guest->pid);
+        (void)store_remove_process(instance->manager->store, instance->id, guest->pid);
+        if (instance_is_usable(instance))
+                guest_unload(guest);
+        else
+                guest->is_waiting = true;
+        return 0;
+}
+
 static int load_guest(struct instance *instance, const struct store_process *process,
                       const char *owner)
 {
@@ -238,6 +264,8 @@ static int load_guest(struct instance *instance, const struct store_process *pro
         if (r < 0)
                 return r;
         guest->payer = instance->owner;
+        if (was_replaced(guest))
+                return load_successor(guest);
         r = guest_claim_slot(guest, process->slot);
         if (r < 0)
                 return r;

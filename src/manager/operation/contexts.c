@@ -137,12 +137,13 @@ static bool has_no_context(const struct guest *guest, const struct mover_done *d
         return done->driver_code == CUDA_ERROR_NOT_INITIALIZED && guest->n_memory == 0;
 }
 
-/* The driver may fail on a process that is being killed a little before it has ended for everybody. */
+/* The driver may fail on a process that is being killed, or by exec(), a little before the loop sees its end. */
 static bool has_died(const struct guest *guest, const struct mover_done *done)
 {
         uint64_t start_time;
 
-        return done->error == -ESRCH || process_get_start_time(guest->pid, &start_time) == -ESRCH;
+        return done->error == -ESRCH || guest_is_replaced(guest) ||
+               process_get_start_time(guest->pid, &start_time) == -ESRCH;
 }
 
 static void fail(struct guest *guest, const struct device *device, const struct mover_done *done)

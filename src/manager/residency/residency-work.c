@@ -145,7 +145,7 @@ bool residency_is_wanted(const struct instance *instance)
         const struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                if (!guest->is_dead && (guest->is_waiting || guest->residency.is_wanting))
+                if (guest_wants_device(guest))
                         return true;
         return false;
 }

@@ -290,8 +290,7 @@ static bool are_all_stopped(const struct instance *instance)
         const struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                if (!guest->is_dead && (guest->is_waiting || guest->residency.is_wanting) &&
-                    !process_is_stopped(guest->pid))
+                if (guest_wants_device(guest) && !process_is_stopped(guest->pid))
                         return false;
         return true;
 }
