@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Between processes a charge is made atomic by a POSIX record lock on the first
- * byte of the page's file. Not by an OFD lock: that belongs to the open file, and
- * all gates of a vGPU may have been handed the same one. A POSIX lock belongs to
- * the process, and goes when it dies.
- */
+/* How processes charge one quota without a lock: state/instance-page.h. The mutex is between threads of this process. */
 #include "gate/quota.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -25,7 +19,6 @@
 
 /* What the vGPU has of one device. */
 struct part {
-        int fd;
         struct instance_page *page; /* never unmapped: a new page takes the place of the old one */
         struct instance_page_slot *_Atomic slot;
         struct instance_page_slot none; /* counts when there is no manager */
@@ -41,8 +34,7 @@ static struct {
         _Atomic uint32_t slot_number;      /* in the pages of all parts */
         uint64_t n_allocations;            /* of the process; the first page has them, */
         uint64_t n_held[GATE_HOLDS_KINDS]; /* and these, by bit */
-} quota = { .lock = PTHREAD_MUTEX_INITIALIZER,
-            .part = { [0 ... QUOTA_PARTS_MAX - 1] = { .fd = -1 } } };
+} quota = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static struct part *const first = &quota.part[0];
 
@@ -61,18 +53,6 @@ static struct instance_page_slot *slot_of(struct part *part)
         return slot ? slot : &part->none;
 }
 
-static void page_lock(const struct part *part, short type)
-{
-        struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
-        int saved_errno = errno;
-
-        /* EDEADLK: the kernel suspects a cycle with some other lock of the guest; there is none. */
-        while (part->fd >= 0 && fcntl(part->fd, F_SETLKW, &lock) < 0)
-                if (errno != EINTR && errno != EDEADLK)
-                        break; /* a guest that closed our descriptor is counted less exactly */
-        errno = saved_errno;
-}
-
 static uint64_t add(uint64_t a, uint64_t b)
 {
         return a + b < a ? UINT64_MAX : a + b;
@@ -87,22 +67,30 @@ static uint64_t mine(const struct part *part)
         return sum;
 }
 
-static uint64_t used_by_all(struct part *part)
+/* What processes have together: surely, and if all that they claim comes about. */
+struct sums {
+        uint64_t used, claimed;
+};
+
+/* The claim before what is used: a claim that has just gone is used by now, or withdrawn. */
+static void add_slot(struct sums *sums, struct instance_page_slot *slot)
 {
-        uint64_t sum = mine(part);
+        uint64_t claim = atomic_load(&slot->claim), used = 0;
 
-        if (!part->page)
-                return sum;
-        for (uint32_t i = 0; i < INSTANCE_PAGE_SLOTS; i++) {
-                struct instance_page_slot *slot = &part->page->slot[i];
+        for (int kind = 0; kind < INSTANCE_PAGE_KINDS; kind++)
+                used = add(used, atomic_load(&slot->used[kind]));
+        sums->used = add(sums->used, used);
+        sums->claimed = add(sums->claimed, claim > used ? claim : used);
+}
 
-                if (slot == slot_of(part))
-                        continue;
-                for (int kind = 0; kind < INSTANCE_PAGE_KINDS; kind++)
-                        sum = add(sum,
-                                  atomic_load_explicit(&slot->used[kind], memory_order_relaxed));
-        }
-        return sum;
+static struct sums sum_all(struct part *part)
+{
+        struct sums sums = { mine(part), mine(part) };
+
+        for (uint32_t i = 0; part->page && i < INSTANCE_PAGE_SLOTS; i++)
+                if (&part->page->slot[i] != slot_of(part))
+                        add_slot(&sums, &part->page->slot[i]);
+        return sums;
 }
 
 /* In order: who lowers the quota sees what was told as pending before, or we see the lower one. */
@@ -113,7 +101,7 @@ static uint64_t limit(const struct part *part)
 
 static uint64_t left(struct part *part)
 {
-        uint64_t used = used_by_all(part), all = limit(part);
+        uint64_t used = sum_all(part).used, all = limit(part);
 
         return used < all ? all - used : 0;
 }
@@ -141,7 +129,7 @@ static void publish(struct part *part)
         uint64_t sum = mine(part);
 
         for (int kind = 0; kind < INSTANCE_PAGE_KINDS; kind++)
-                atomic_store_explicit(&slot->used[kind], part->used[kind], memory_order_relaxed);
+                atomic_store(&slot->used[kind], part->used[kind]);
         atomic_store(&slot->beside, part->beside);
         if (sum > atomic_load_explicit(&slot->peak, memory_order_relaxed))
                 atomic_store_explicit(&slot->peak, sum, memory_order_relaxed);
@@ -156,7 +144,7 @@ static uint64_t beside_of_all(const struct part *part)
         return sum;
 }
 
-/* With the locks, and after what we want has been told as pending. */
+/* With the lock, and after what we want has been told as pending. */
 static bool is_under_ceiling(struct part *part, uint64_t bytes)
 {
         uint64_t ceiling = part->page ? atomic_load(&part->page->ceiling) : 0;
@@ -164,7 +152,7 @@ static bool is_under_ceiling(struct part *part, uint64_t bytes)
         if (ceiling == 0 ||
             clock_now(CLOCK_MONOTONIC) >= atomic_load(&part->page->ceiling_until_ns))
                 return true;
-        return add(add(used_by_all(part), beside_of_all(part)), bytes) <= ceiling;
+        return add(add(sum_all(part).claimed, beside_of_all(part)), bytes) <= ceiling;
 }
 
 static void tell_pending(struct part *part)
@@ -172,33 +160,85 @@ static void tell_pending(struct part *part)
         atomic_store(&slot_of(part)->pending, part->pending);
 }
 
-static int check(struct part *part, uint64_t bytes, bool is_limited)
+/*
+ * One look is no picture of one moment: what one process gave back and another one took meanwhile counts twice. So the quota
+ * is exceeded only if several looks say so.
+ */
+#define QUOTA_LOOKS 3
+
+/* Errors: -EDQUOT, -EBUSY (it depends on what others claim at this moment). */
+static int check_quota(struct part *part, uint64_t bytes)
 {
-        if (is_limited && bytes > left(part))
-                return -EDQUOT;
-        return is_under_ceiling(part, bytes) ? 0 : -EAGAIN;
+        for (int i = 0; i < QUOTA_LOOKS; i++) {
+                struct sums sums = sum_all(part);
+                uint64_t all = limit(part);
+
+                if (add(sums.claimed, bytes) <= all)
+                        return 0;
+                if (add(sums.used, bytes) <= all)
+                        return -EBUSY;
+        }
+        return -EDQUOT;
 }
 
-/* @count is one of @part's. Errors: -EDQUOT, -EAGAIN (under the ceiling there is no room just now). */
-static int take(struct part *part, uint64_t *count, uint64_t bytes, bool is_limited)
+/* What is not limited by the quota has been added to what is beside it. */
+static int check(struct part *part, uint64_t bytes, bool is_limited)
+{
+        int r = is_limited ? check_quota(part, bytes) : 0;
+
+        if (r < 0)
+                return r;
+        return is_under_ceiling(part, is_limited ? bytes : 0) ? 0 : -EAGAIN;
+}
+
+/* For others to see before we look at theirs. Of what is beside the quota no more than the ceiling depends on it. */
+static void announce(struct part *part, uint64_t bytes, bool is_limited)
+{
+        struct instance_page_slot *slot = slot_of(part);
+
+        part->pending += bytes;
+        tell_pending(part);
+        if (is_limited)
+                atomic_store(&slot->claim, add(mine(part), bytes));
+        else
+                atomic_store(&slot->beside, add(part->beside, bytes));
+}
+
+/* @count is one of @part's. Errors: -EDQUOT, -EBUSY, -EAGAIN (under the ceiling there is no room just now). */
+static int try_to_take(struct part *part, uint64_t *count, uint64_t bytes, bool is_limited)
 {
         int r;
 
         pthread_mutex_lock(&quota.lock);
-        page_lock(part, F_WRLCK);
-        part->pending += bytes;
-        tell_pending(part);
+        announce(part, bytes, is_limited);
         r = check(part, bytes, is_limited);
-        if (r == 0) {
+        if (r == 0)
                 *count += bytes;
-                publish(part);
-        } else {
+        else
                 part->pending -= bytes;
+        publish(part);
+        atomic_store(&slot_of(part)->claim, 0);
+        if (r < 0)
                 tell_pending(part);
-        }
-        page_lock(part, F_UNLCK);
         pthread_mutex_unlock(&quota.lock);
         return r;
+}
+
+/* A claim that has not gone by then is of a process that is stopped, which will have what it claims. */
+#define CLAIM_WAIT_NS 100000000u
+#define CLAIM_NAP_NS  50000
+
+static int take(struct part *part, uint64_t *count, uint64_t bytes, bool is_limited)
+{
+        const struct timespec nap = { .tv_nsec = CLAIM_NAP_NS };
+        int r = try_to_take(part, count, bytes, is_limited);
+        uint64_t deadline_ns = r == -EBUSY ? clock_now(CLOCK_MONOTONIC) + CLAIM_WAIT_NS : 0;
+
+        while (r == -EBUSY && clock_now(CLOCK_MONOTONIC) < deadline_ns) {
+                nanosleep(&nap, NULL);
+                r = try_to_take(part, count, bytes, is_limited);
+        }
+        return r == -EBUSY ? -EDQUOT : r;
 }
 
 /*
@@ -375,7 +415,6 @@ static bool tell_again(struct part *part, uint64_t bytes, bool must)
         bool may;
 
         pthread_mutex_lock(&quota.lock);
-        page_lock(part, F_WRLCK);
         part->pending += bytes;
         tell_pending(part);
         may = must || is_under_ceiling(part, 0);
@@ -383,7 +422,6 @@ static bool tell_again(struct part *part, uint64_t bytes, bool must)
                 part->pending -= bytes;
                 tell_pending(part);
         }
-        page_lock(part, F_UNLCK);
         pthread_mutex_unlock(&quota.lock);
         return may;
 }
@@ -470,9 +508,11 @@ void quota_move(int device, enum instance_page_kind from, enum instance_page_kin
         struct part *part = part_of(device);
 
         pthread_mutex_lock(&quota.lock);
+        atomic_store(&slot_of(part)->claim, mine(part)); /* for who looks between the two */
         part->used[from] -= bytes;
         part->used[to] += bytes;
         publish(part);
+        atomic_store(&slot_of(part)->claim, 0);
         pthread_mutex_unlock(&quota.lock);
 }
 
@@ -585,7 +625,7 @@ static struct instance_page *replace(struct instance_page *old, struct instance_
 }
 
 /* With the lock. */
-static void attach(struct part *part, struct instance_page *page, int fd, uint32_t slot)
+static void attach(struct part *part, struct instance_page *page, uint32_t slot)
 {
         uint64_t launches = atomic_load(&slot_of(part)->n_launches);
         struct instance_page_slot *new_slot;
@@ -595,8 +635,6 @@ static void attach(struct part *part, struct instance_page *page, int fd, uint32
         if (atomic_load(&new_slot->n_launches) < launches)
                 atomic_store(&new_slot->n_launches, launches);
         atomic_store(&part->slot, new_slot);
-        fd_close(part->fd);
-        part->fd = fd;
         publish(part);
         tell_pending(part);
         tell_wanted(part);
@@ -622,8 +660,10 @@ int quota_attach(int *fds, uint32_t n, uint32_t slot)
         if (r < 0)
                 return r;
         pthread_mutex_lock(&quota.lock);
-        for (uint32_t i = 0; i < n; i++)
-                attach(&quota.part[i], pages[i], TAKE_FD(fds[i]), slot);
+        for (uint32_t i = 0; i < n; i++) {
+                attach(&quota.part[i], pages[i], slot);
+                fds[i] = fd_close(fds[i]);
+        }
         quota.slot_number = slot;
         publish_counts();
         for (uint32_t i = 0; quota.n_parts == 0 && i < n; i++)
@@ -657,7 +697,6 @@ static void leave(struct part *part)
         own->waits = 0;
         part->page = replace(part->page, own);
         atomic_store(&part->slot, &part->page->slot[quota.slot_number]);
-        part->fd = fd_close(part->fd);
 }
 
 void quota_leave(void)
@@ -673,7 +712,6 @@ static void forget(struct part *part)
         if (part->page)
                 munmap(part->page, sizeof(*part->page));
         part->page = NULL;
-        part->fd = fd_close(part->fd);
         atomic_store(&part->slot, &part->none);
         memset(part->used, 0, sizeof(part->used));
         part->pending = part->beside = part->wanted = 0;

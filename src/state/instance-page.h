@@ -11,11 +11,12 @@
  * the instance is the sum over the slots, so that a process that dies at any
  * instruction takes exactly its own share with it: the manager clears its slot.
  *
- * A charge reads all slots and adds to its own: between processes that is made
- * atomic by a write lock (fcntl F_SETLKW) on the first byte of the page's file,
- * which the kernel drops when a holder dies; between threads by the gate. Not an
- * OFD lock: that one belongs to the open file, which all gates of an instance
- * share when the manager hands them the same descriptor.
+ * No lock is held for a charge: a process that is stopped in the middle of one (SIGSTOP, a debugger, a freezer)
+ * stops no other. A process first announces in its slot what it will have (@claim), then reads all slots, and then
+ * adds to its own or withdraws the claim. Of two at the same time at least one sees the claim of the other, so that
+ * together they never have more than the quota. What fits beside what others have, and not beside their claims, is
+ * tried again for a moment, for claims last less than a microsecond unless their process is stopped. Gates of former
+ * versions announce nothing and lock the first byte of the page's file, which gates do not wait for any more.
  *
  * While a vGPU arrives on a device that is nearly full, nobody there may take its
  * promised memory. The page then has a ceiling, beside the quota, for all memory of
@@ -27,7 +28,7 @@
  * had too little or the ceiling is in its way: it counts up n_asks and waits for the answer, outside of the driver.
  * Then it tries again, and asks again if that was in vain. An ask of a process that wants nothing any more is over.
  *
- * The manager never locks, and believes nothing it reads here: a guest that
+ * The manager believes nothing it reads here: a guest that
  * writes garbage lies about itself only. @quota is the manager's to write; it
  * rewrites it at every sample.
  */
@@ -115,7 +116,9 @@ struct instance_page_slot {
         uint32_t reserved2;
         _Atomic uint64_t
                 answer; /* the manager's: the last ask that is answered, INSTANCE_PAGE_DENIED */
-        uint64_t reserved3[3];
+        _Atomic uint64_t
+                claim; /* bytes that the sum of @used is about to be, or is; 0: no charge */
+        uint64_t reserved3[2];
 };
 
 struct instance_page {

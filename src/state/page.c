@@ -43,6 +43,7 @@ static void clear_slot(struct instance_page_slot *slot)
         clear(&slot->beside);
         clear(&slot->wanted);
         clear(&slot->answer);
+        clear(&slot->claim);
         if (atomic_load_explicit(&slot->n_asks, memory_order_relaxed) != 0)
                 atomic_store(&slot->n_asks, 0);
         if (atomic_load_explicit(&slot->holds, memory_order_relaxed) != 0)
