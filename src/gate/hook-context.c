@@ -173,9 +173,10 @@ static void drop(CUcontext context)
         }
 }
 
-/* Called with idle_hold(), so that nobody asks the driver about the context meanwhile. */
+/* After idle_pause(), so that nothing asks the driver about the context meanwhile. */
 static CUresult destroyed(CUresult result, CUcontext context)
 {
+        idle_unpause();
         if (result == CUDA_SUCCESS) {
                 context_remove(context);
                 capture_drop_context(context);
@@ -191,13 +192,13 @@ static CUresult destroyed(CUresult result, CUcontext context)
 
 CUresult our_cuCtxDestroy(CUcontext context)
 {
-        idle_hold();
+        idle_pause();
         return destroyed(DRIVER(cuCtxDestroy)(context), context);
 }
 
 CUresult our_cuCtxDestroy_v2(CUcontext context)
 {
-        idle_hold();
+        idle_pause();
         return destroyed(DRIVER(cuCtxDestroy_v2)(context), context);
 }
 
@@ -215,10 +216,11 @@ CUresult our_cuCtxDetach(CUcontext context)
 {
         CUresult result;
 
-        idle_hold();
+        idle_pause();
         result = DRIVER(cuCtxDetach)(context);
         if (result == CUDA_SUCCESS && context_use(context, -1) == 0)
                 return destroyed(result, context);
+        idle_unpause();
         idle_release();
         return result;
 }
@@ -297,8 +299,8 @@ static void drop_greens(CUcontext primary)
                 drop_green(&green);
 }
 
-/* With idle_hold(), as above. */
-static CUresult released(CUresult result, CUdevice device)
+/* With the lock that idle_unpause() has taken. */
+static CUresult release_locked(CUresult result, CUdevice device)
 {
         CUcontext context = NULL;
 
@@ -317,27 +319,33 @@ static CUresult released(CUresult result, CUdevice device)
         return result;
 }
 
+static CUresult released(CUresult result, CUdevice device)
+{
+        idle_unpause();
+        return release_locked(result, device);
+}
+
 CUresult our_cuDevicePrimaryCtxRelease(CUdevice device)
 {
-        idle_hold();
+        idle_pause();
         return released(DRIVER(cuDevicePrimaryCtxRelease)(device), device);
 }
 
 CUresult our_cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
-        idle_hold();
+        idle_pause();
         return released(DRIVER(cuDevicePrimaryCtxRelease_v2)(device), device);
 }
 
 CUresult our_cuDevicePrimaryCtxReset(CUdevice device)
 {
-        idle_hold();
+        idle_pause();
         return released(DRIVER(cuDevicePrimaryCtxReset)(device), device);
 }
 
 CUresult our_cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
-        idle_hold();
+        idle_pause();
         return released(DRIVER(cuDevicePrimaryCtxReset_v2)(device), device);
 }
 
@@ -401,14 +409,15 @@ CUresult our_cuGreenCtxDestroy(CUgreenCtx handle)
         bool is_known;
         CUresult result;
 
-        idle_hold();
         is_known = context_take_green(handle, &green);
+        idle_pause();
         result = DRIVER(cuGreenCtxDestroy)(handle);
+        idle_unpause();
         if (is_known && result == CUDA_SUCCESS)
                 drop_green(&green);
         else if (is_known)
                 (void)context_add_green(&green);
-        return released(result, green.device);
+        return release_locked(result, green.device);
 }
 
 /* Peers. */

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned int n_ending; /* calls that may end a context; under the lock */
 
 void idle_hold(void)
 {
@@ -12,7 +13,30 @@ void idle_hold(void)
 
 bool idle_try_hold(void)
 {
-        return pthread_mutex_trylock(&lock) == 0;
+        if (pthread_mutex_trylock(&lock) != 0)
+                return false;
+        if (n_ending == 0)
+                return true;
+        idle_release();
+        return false;
+}
+
+void idle_pause(void)
+{
+        idle_hold();
+        n_ending++;
+        idle_release();
+}
+
+void idle_unpause(void)
+{
+        idle_hold();
+        n_ending--;
+}
+
+bool idle_is_paused(void)
+{
+        return n_ending > 0;
 }
 
 void idle_release(void)
@@ -23,4 +47,5 @@ void idle_release(void)
 void idle_lock_forget(void)
 {
         pthread_mutex_init(&lock, NULL);
+        n_ending = 0;
 }

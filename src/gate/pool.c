@@ -133,10 +133,11 @@ static CUresult take_and_wait(struct stock_range **ret_range, CUmemoryPool handl
 static CUresult take_late(struct stock_range **ret_range, CUmemoryPool handle, uint64_t size,
                           const struct stock_key *key, const struct pool_stream *stream)
 {
-        CUresult result;
+        CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
         idle_hold();
-        result = take_and_wait(ret_range, handle, size, key, stream);
+        if (!idle_is_paused()) /* a mark may be of the context that ends */
+                result = take_and_wait(ret_range, handle, size, key, stream);
         idle_release();
         return result;
 }

@@ -400,6 +400,45 @@ static void *begin_alone(void *argument)
         return NULL;
 }
 
+static __typeof__(&cuCtxDestroy_v2) real_cuCtxDestroy_v2;
+
+static CUresult hold_and_destroy(CUcontext context)
+{
+        hold();
+        return real_cuCtxDestroy_v2(context);
+}
+
+static void *destroy(void *context)
+{
+        check(cuCtxDestroy_v2(context) == CUDA_SUCCESS);
+        return NULL;
+}
+
+/* The end of a context takes as long as its work; what that waits for may be what is captured here. */
+FAKE_TEST(test_a_capture_does_not_wait_for_the_end_of_another_context)
+{
+        CUcontext ending, context;
+        CUstream stream;
+        CUgraph graph;
+        pthread_t thread;
+
+        (void)fake_guest_start(GIB);
+        check(cuCtxCreate_v2(&ending, 0, 0) == CUDA_SUCCESS);
+        check(cuCtxCreate_v2(&context, 0, 0) == CUDA_SUCCESS);
+        check(cuStreamCreate(&stream, 0) == CUDA_SUCCESS);
+        check(sem_init(&is_there, 0, 0) == 0 && sem_init(&go_on, 0, 0) == 0);
+        REPLACE(cuCtxDestroy_v2, hold_and_destroy);
+        check(pthread_create(&thread, NULL, destroy, ending) == 0);
+        check(wait_for_it(PATIENCE_MS));
+        check(cuStreamBeginCapture_v2(stream, 2) == CUDA_SUCCESS);
+        check(idle_mark() < 0); /* nothing is asked meanwhile */
+        check(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
+        check(idle_mark() < 0);
+        check(sem_post(&go_on) == 0 && pthread_join(thread, NULL) == 0);
+        check(!capture_is_active());
+        check(cuGraphDestroy(graph) == CUDA_SUCCESS);
+}
+
 FAKE_TEST(test_a_capture_of_a_threads_own_stream_ends_with_the_thread)
 {
         start();
@@ -424,6 +463,7 @@ int main(void)
                 cmocka_unit_test(test_a_capture_ends_with_its_stream),
                 cmocka_unit_test(test_a_capture_ends_with_its_context),
                 cmocka_unit_test(test_a_capture_ends_with_the_primary_context),
+                cmocka_unit_test(test_a_capture_does_not_wait_for_the_end_of_another_context),
                 cmocka_unit_test(test_a_capture_of_a_threads_own_stream_ends_with_the_thread),
         };
 
