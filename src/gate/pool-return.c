@@ -14,38 +14,20 @@
 #define RECLAIM_NS      10000000000u
 #define RECLAIM_STEP_NS 50000
 
-/* Streams of which one look at the marks remembers that they are not done. */
+/* Streams whose marks are not done, in one look. */
 #define BUSY_MAX 8
 
 /* Looks at the marks; with the lock. */
 
-static bool is_among(const struct stock_key *busy, size_t n, const struct stock_key *key)
+static bool is_mark_done(struct stock_mark *mark)
 {
-        for (size_t i = 0; i < n; i++)
-                if (busy[i].stream == key->stream && busy[i].context == key->context)
-                        return true;
-        return false;
+        return DRIVER(cuEventQuery)(mark->event) == CUDA_SUCCESS;
 }
 
 /* A stream whose earlier mark is not done has no later one that is. */
 static bool look_at_pool(struct pool *pool)
 {
-        struct stock_key busy[BUSY_MAX];
-        struct stock_range *range;
-        size_t n = 0;
-
-        for (range = pool->stock.oldest; range && n < BUSY_MAX; range = range->younger) {
-                struct stock_mark *mark = range->mark;
-
-                if (mark->is_done || is_among(busy, n, &mark->key))
-                        continue;
-                if (DRIVER(cuEventQuery)(mark->event) == CUDA_SUCCESS)
-                        mark->is_done = true;
-                else
-                        busy[n++] = mark->key;
-        }
-        stock_settle(&pool->stock);
-        return n > 0;
+        return stock_look(&pool->stock, BUSY_MAX, is_mark_done) > 0;
 }
 
 bool pool_look_begin(void)
@@ -60,7 +42,7 @@ bool pool_look_begin(void)
 
 void pool_look(struct pool *pool)
 {
-        if (!pool->stock.oldest || !pool_look_begin())
+        if (!stock_has_marks(&pool->stock) || !pool_look_begin())
                 return;
         (void)look_at_pool(pool);
         idle_release();
@@ -134,7 +116,7 @@ static bool reap_all(bool is_all)
 static bool is_too_much(void)
 {
         for (const struct pool *pool = pools.first; pool; pool = pool->next)
-                if ((pool->stock.n_unused > 0 || pool->stock.oldest) &&
+                if ((pool->stock.n_unused > 0 || stock_has_marks(&pool->stock)) &&
                     (pool->stock.reserved > pool->threshold ||
                      atomic_load(&pool->stock.is_hurried)))
                         return true;

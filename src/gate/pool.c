@@ -32,7 +32,7 @@ static struct stock_range *take(CUmemoryPool handle, uint64_t size, const struct
                 how &= ~(unsigned int)STOCK_AFTER_OTHERS;
         if (pool)
                 range = stock_take(&pool->stock, size, key, how, ret_mark);
-        if (!range && pool && pool->is_opportunistic && pool->stock.oldest) {
+        if (!range && pool && pool->is_opportunistic && stock_has_marks(&pool->stock)) {
                 pool_look(pool);
                 range = stock_take(&pool->stock, size, key, how, ret_mark);
         }

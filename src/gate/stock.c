@@ -31,16 +31,6 @@ static uint64_t used_bytes(uint64_t requested)
         return round_up(requested, STOCK_GRANULE);
 }
 
-static unsigned int bin_of(uint64_t size)
-{
-        return 63u - (unsigned int)__builtin_clzll(size / STOCK_GRANULE);
-}
-
-static struct stock_range **bin_for(struct stock *stock, const struct stock_range *range)
-{
-        return &stock->bin[range->chunk->is_large][bin_of(range->size)];
-}
-
 void stock_mark_drop(struct stock_mark *mark)
 {
         if (!mark || --mark->n_users > 0)
@@ -60,48 +50,157 @@ void stock_mark_outlive(struct stock_mark *mark, CUcontext context, CUcontext wh
         mark->home = home;
 }
 
-static void bin_add(struct stock *stock, struct stock_range *range)
-{
-        struct stock_range **bin = bin_for(stock, range);
+/* The trees: by size, then by address; each node is of a higher rank than those below it. */
 
-        range->previous = NULL;
-        range->next = *bin;
-        if (*bin)
-                (*bin)->previous = range;
-        *bin = range;
+static bool is_before(const struct stock_range *a, const struct stock_range *b)
+{
+        return a->size != b->size ? a->size < b->size : a->address < b->address;
 }
 
-static void bin_remove(struct stock *stock, struct stock_range *range)
+/* As good as chance, for nothing asks for addresses by it. */
+static uint64_t rank_of(const struct stock_range *range)
 {
-        if (range->previous)
-                range->previous->next = range->next;
-        else
-                *bin_for(stock, range) = range->next;
-        if (range->next)
-                range->next->previous = range->previous;
+        uint64_t x = range->address / STOCK_GRANULE * 0x9e3779b97f4a7c15u;
+
+        return (x ^ x >> 29) * 0xbf58476d1ce4e5b9u;
 }
 
-static void marked_add(struct stock *stock, struct stock_range *range)
+static struct stock_range **tree_for(struct stock_group *group, const struct stock_range *range)
+{
+        return &group->tree[range->chunk->is_large];
+}
+
+static void tree_split(struct stock_range *tree, const struct stock_range *at,
+                       struct stock_range **smaller, struct stock_range **larger)
+{
+        while (tree) {
+                if (is_before(tree, at)) {
+                        *smaller = tree;
+                        smaller = &tree->larger;
+                        tree = tree->larger;
+                } else {
+                        *larger = tree;
+                        larger = &tree->smaller;
+                        tree = tree->smaller;
+                }
+        }
+        *smaller = *larger = NULL;
+}
+
+static void tree_add(struct stock_range **tree, struct stock_range *range)
+{
+        uint64_t rank = rank_of(range);
+
+        while (*tree && rank_of(*tree) >= rank)
+                tree = is_before(*tree, range) ? &(*tree)->larger : &(*tree)->smaller;
+        tree_split(*tree, range, &range->smaller, &range->larger);
+        *tree = range;
+}
+
+static void tree_merge(struct stock_range **tree, struct stock_range *smaller,
+                       struct stock_range *larger)
+{
+        while (smaller && larger) {
+                if (rank_of(smaller) >= rank_of(larger)) {
+                        *tree = smaller;
+                        tree = &smaller->larger;
+                        smaller = smaller->larger;
+                } else {
+                        *tree = larger;
+                        tree = &larger->smaller;
+                        larger = larger->smaller;
+                }
+        }
+        *tree = smaller ? smaller : larger;
+}
+
+static void tree_remove(struct stock_range **tree, const struct stock_range *range)
+{
+        while (*tree != range)
+                tree = is_before(*tree, range) ? &(*tree)->larger : &(*tree)->smaller;
+        tree_merge(tree, range->smaller, range->larger);
+}
+
+/* The smallest of at least @size in a chunk that stays. */
+static struct stock_range *tree_find(struct stock_range *tree, uint64_t size)
+{
+        struct stock_range *found = NULL;
+
+        if (!tree)
+                return NULL;
+        if (tree->size >= size)
+                found = tree_find(tree->smaller, size);
+        if (!found && tree->size >= size &&
+            !atomic_load_explicit(&tree->chunk->must_leave, memory_order_relaxed))
+                found = tree;
+        return found ? found : tree_find(tree->larger, size);
+}
+
+/* The groups. */
+
+static bool is_same(const struct stock_key *a, const struct stock_key *b)
+{
+        return a->stream && a->stream == b->stream && a->context == b->context;
+}
+
+static struct stock_group *group_new(struct stock *stock, const struct stock_key *key)
+{
+        struct stock_group **end = &stock->streams;
+        struct stock_group *group = calloc(1, sizeof(*group));
+
+        if (!group)
+                return &stock->unknown;
+        group->key = *key;
+        while (*end)
+                end = &(*end)->next;
+        *end = group;
+        return group;
+}
+
+static struct stock_group *group_for(struct stock *stock, const struct stock_mark *mark)
+{
+        struct stock_group *group = stock->streams;
+
+        if (!mark || !mark->key.stream)
+                return mark ? &stock->unknown : &stock->unmarked;
+        while (group && !is_same(&group->key, &mark->key))
+                group = group->next;
+        return group ? group : group_new(stock, &mark->key);
+}
+
+static void group_free_if_empty(struct stock *stock, struct stock_group *group)
+{
+        struct stock_group **link = &stock->streams;
+
+        if (group->oldest || group == &stock->unmarked || group == &stock->unknown)
+                return;
+        while (*link != group)
+                link = &(*link)->next;
+        *link = group->next;
+        free(group);
+}
+
+static void age_add(struct stock_group *group, struct stock_range *range)
 {
         range->younger = NULL;
-        range->older = stock->youngest;
-        if (stock->youngest)
-                stock->youngest->younger = range;
+        range->older = group->youngest;
+        if (group->youngest)
+                group->youngest->younger = range;
         else
-                stock->oldest = range;
-        stock->youngest = range;
+                group->oldest = range;
+        group->youngest = range;
 }
 
-static void marked_remove(struct stock *stock, struct stock_range *range)
+static void age_remove(struct stock_group *group, struct stock_range *range)
 {
         if (range->older)
                 range->older->younger = range->younger;
         else
-                stock->oldest = range->younger;
+                group->oldest = range->younger;
         if (range->younger)
                 range->younger->older = range->older;
         else
-                stock->youngest = range->older;
+                group->youngest = range->older;
 }
 
 static bool is_all(const struct stock_range *range)
@@ -109,26 +208,24 @@ static bool is_all(const struct stock_range *range)
         return range->size == range->chunk->size && !range->mark;
 }
 
-/* A free range, in the lists and out of them. */
+/* A free range, into its group and out of it. */
 static void enlist(struct stock *stock, struct stock_range *range)
 {
         stock->n_unused += is_all(range);
-        bin_add(stock, range);
-        if (range->mark)
-                marked_add(stock, range);
+        range->group = group_for(stock, range->mark);
+        tree_add(tree_for(range->group, range), range);
+        age_add(range->group, range);
 }
 
 static void delist(struct stock *stock, struct stock_range *range)
 {
-        stock->n_unused -= is_all(range);
-        bin_remove(stock, range);
-        if (range->mark)
-                marked_remove(stock, range);
-}
+        struct stock_group *group = range->group;
 
-static bool is_same(const struct stock_key *a, const struct stock_key *b)
-{
-        return a->stream && a->stream == b->stream && a->context == b->context;
+        stock->n_unused -= is_all(range);
+        tree_remove(tree_for(group, range), range);
+        age_remove(group, range);
+        range->group = NULL;
+        group_free_if_empty(stock, group);
 }
 
 static bool may_have(const struct stock_range *range, const struct stock_key *key)
@@ -136,29 +233,28 @@ static bool may_have(const struct stock_range *range, const struct stock_key *ke
         return !range->mark || range->mark->is_done || is_same(&range->mark->key, key);
 }
 
-static bool is_fit(const struct stock_range *range, uint64_t size, const struct stock_key *key,
-                   unsigned int how)
+/* The better one of @best and what @group has. */
+static struct stock_range *find_in(const struct stock_group *group, bool among_large, uint64_t size,
+                                   struct stock_range *best)
 {
-        if (range->size < size || (!(how & STOCK_AFTER_OTHERS) && !may_have(range, key)))
-                return false;
-        if (atomic_load_explicit(&range->chunk->must_leave, memory_order_relaxed))
-                return false;
-        return !range->chunk->is_large || (how & STOCK_WASTEFUL) || range->size / WASTE_MAX <= size;
+        struct stock_range *range = tree_find(group->tree[among_large], size);
+
+        return range && (!best || range->size < best->size) ? range : best;
 }
 
-/* The smallest that is large enough: the first bin that has one has no larger one than the next. */
+/* The smallest that is large enough, and not too large. */
 static struct stock_range *find(struct stock *stock, bool among_large, uint64_t size,
                                 const struct stock_key *key, unsigned int how)
 {
-        struct stock_range *best = NULL;
+        struct stock_range *best = find_in(&stock->unmarked, among_large, size, NULL);
 
-        for (unsigned int i = bin_of(size); i < STOCK_BINS && !best; i++)
-                for (struct stock_range *it = stock->bin[among_large][i]; it; it = it->next)
-                        if (is_fit(it, size, key, how) && (!best || it->size < best->size)) {
-                                best = it;
-                                if (best->size == size)
-                                        break;
-                        }
+        for (const struct stock_group *group = stock->streams; group; group = group->next)
+                if ((how & STOCK_AFTER_OTHERS) || is_same(&group->key, key))
+                        best = find_in(group, among_large, size, best);
+        if (how & STOCK_AFTER_OTHERS)
+                best = find_in(&stock->unknown, among_large, size, best);
+        if (best && among_large && !(how & STOCK_WASTEFUL) && best->size / WASTE_MAX > size)
+                return NULL;
         return best;
 }
 
@@ -325,20 +421,73 @@ void stock_give_back(struct stock *stock, struct stock_range *range, struct stoc
         put(stock, range);
 }
 
-/* What is put together has no marks, and is not among those that have. */
+/* What is put together has no mark, and is in another group. */
+static void settle_range(struct stock *stock, struct stock_range *range)
+{
+        delist(stock, range);
+        stock_mark_drop(range->mark);
+        range->mark = NULL;
+        put(stock, range);
+}
+
+/* Those that are done, whatever is older. The group is gone with its last range. */
+static void settle_group(struct stock *stock, struct stock_group *group)
+{
+        struct stock_range *range = group->oldest, *younger;
+
+        for (; range; range = younger) {
+                younger = range->younger;
+                if (range->mark->is_done)
+                        settle_range(stock, range);
+        }
+}
+
 void stock_settle(struct stock *stock)
 {
-        struct stock_range *younger;
+        struct stock_group *group = stock->streams, *next;
 
-        for (struct stock_range *range = stock->oldest; range; range = younger) {
-                younger = range->younger;
-                if (!range->mark->is_done)
-                        continue;
-                delist(stock, range);
-                stock_mark_drop(range->mark);
-                range->mark = NULL;
-                put(stock, range);
+        for (; group; group = next) {
+                next = group->next;
+                settle_group(stock, group);
         }
+        settle_group(stock, &stock->unknown);
+}
+
+/* True: the oldest that is left is not done. */
+static bool look_at(struct stock *stock, struct stock_group *group,
+                    bool (*is_done)(struct stock_mark *mark))
+{
+        struct stock_range *range = group->oldest, *younger;
+
+        for (; range; range = younger) {
+                younger = range->younger;
+                if (!range->mark->is_done && !is_done(range->mark))
+                        return true;
+                range->mark->is_done = true;
+                settle_range(stock, range);
+        }
+        return false;
+}
+
+size_t stock_look(struct stock *stock, size_t n_busy, bool (*is_done)(struct stock_mark *mark))
+{
+        struct stock_group *group = stock->streams, *next;
+        size_t n = 0;
+
+        for (; group && n < n_busy; group = next) {
+                next = group->next;
+                n += look_at(stock, group, is_done);
+        }
+        for (struct stock_range *it = stock->unknown.oldest; it && n < n_busy; it = it->younger)
+                if (!it->mark->is_done)
+                        n += !(it->mark->is_done = is_done(it->mark));
+        settle_group(stock, &stock->unknown);
+        return n;
+}
+
+bool stock_has_marks(const struct stock *stock)
+{
+        return stock->streams || stock->unknown.oldest;
 }
 
 void stock_drop_stream(struct stock *stock, const void *stream)
@@ -347,6 +496,10 @@ void stock_drop_stream(struct stock *stock, const void *stream)
                 for (struct stock_range *it = chunk->first; it; it = it->behind)
                         if (it->mark && it->mark->key.stream == stream)
                                 it->mark->key.stream = NULL;
+        for (struct stock_group *group = stock->streams; group; group = group->next)
+                if (group->key.stream == stream)
+                        group->key.stream =
+                                NULL; /* a later stream of that name has not freed them */
 }
 
 void stock_drop_context(struct stock *stock, CUcontext context)
@@ -368,6 +521,9 @@ void stock_outlive_context(struct stock *stock, CUcontext context, CUcontext who
                 for (struct stock_range *it = chunk->first; it; it = it->behind)
                         if (it->mark)
                                 stock_mark_outlive(it->mark, context, whole, home);
+        for (struct stock_group *group = stock->streams; group; group = group->next)
+                if (group->key.context == context)
+                        group->key.stream = NULL;
 }
 
 static bool is_unused(const struct stock_chunk *chunk)

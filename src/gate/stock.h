@@ -15,6 +15,9 @@
  * Small allocations share chunks of the driver's granularity; a large one gets a chunk of its own size,
  * and later ones may share it. Memory goes back to the driver by whole chunks.
  *
+ * Free ranges are in groups: those without a mark, and those that each stream has freed. A group finds the smallest
+ * range that is large enough in a tree, whatever their number.
+ *
  * This is only bookkeeping: it knows no driver and no lock.
  */
 
@@ -28,7 +31,6 @@
 #define STOCK_GRANULE    512u                /* as in block.h */
 #define STOCK_CHUNK_SIZE ((uint64_t)2 << 20) /* the driver's granularity */
 #define STOCK_LARGE      ((uint64_t)1 << 20) /* from here on in multiples of that */
-#define STOCK_BINS       56
 
 struct mapping;
 struct stock;
@@ -60,9 +62,10 @@ void stock_mark_outlive(struct stock_mark *mark, CUcontext context, CUcontext wh
 struct stock_range {
         struct hash_node node; /* first; for who looks for allocations */
         struct stock_chunk *chunk;
-        struct stock_range *before, *behind; /* in the chunk */
-        struct stock_range *previous, *next; /* in the bin, of those that are free */
-        struct stock_range *older, *younger; /* of those that have a mark */
+        struct stock_range *before, *behind;  /* in the chunk */
+        struct stock_group *group;            /* of those that are free */
+        struct stock_range *smaller, *larger; /* below it in the tree */
+        struct stock_range *older, *younger;  /* in the group */
         uint64_t address, size;
         uint64_t requested; /* by the application; 0: it is free */
         bool is_being_freed;
@@ -79,10 +82,18 @@ struct stock_chunk {
         struct stock_range *first;
 };
 
+/* Free ranges that the same stream has freed. */
+struct stock_group {
+        struct stock_group *next;
+        struct stock_key key;
+        struct stock_range *tree[2]; /* small and large ones, by size: a treap */
+        struct stock_range *oldest, *youngest;
+};
+
 struct stock {
-        struct stock_range
-                *bin[2][STOCK_BINS]; /* small and large ones, by the logarithm of the size */
-        struct stock_range *oldest, *youngest; /* with a mark, as they were freed */
+        struct stock_group unmarked; /* nobody uses them */
+        struct stock_group unknown;  /* of no stream that is there, or without memory for a group */
+        struct stock_group *streams; /* the youngest group last */
         struct stock_chunk *chunks;
         uint64_t n_unused; /* chunks that stock_reap() can take */
         uint64_t used, reserved, used_high, reserved_high;
@@ -125,6 +136,15 @@ void stock_outlive_context(struct stock *stock, CUcontext context, CUcontext who
 
 /* stock_settle() - some marks are done: let go of them, and put their ranges together. */
 void stock_settle(struct stock *stock);
+
+/*
+ * stock_look() - ask @is_done of the marks of each stream, the oldest first, until one is not done; and of no more than
+ * @n_busy streams that have such a one. What is done is let go of, and its ranges are put together. Returns how many are not.
+ */
+size_t stock_look(struct stock *stock, size_t n_busy, bool (*is_done)(struct stock_mark *mark));
+
+/* stock_has_marks() - is anything waited for? */
+bool stock_has_marks(const struct stock *stock);
 
 /*
  * stock_reap() - take out a chunk of which nothing is allocated or waited for, if more than @keep bytes are

@@ -127,12 +127,12 @@ static void test_who_takes_what_another_has_freed_is_told_what_to_wait_for(void 
 
 static void test_a_stream_that_is_no_more_has_nothing_at_once(void **state)
 {
-        struct stock_mark *first = free_in(1, add(2 * MIB));
         const struct stock_key none = { .stream = NULL };
         struct stock_mark *wait;
 
         (void)state;
-        first->key.stream = NULL;
+        (void)free_in(1, add(2 * MIB));
+        stock_drop_stream(&stock, &handles[1]);
         assert_null(take_in(1, 2 * MIB, STOCK_AT_ONCE));
         assert_null(stock_take(&stock, 2 * MIB, &none, STOCK_AT_ONCE, &wait));
 }
@@ -274,12 +274,38 @@ static void check_sums(const struct live *live)
         assert_int_equal(n_unused, stock.n_unused);
 }
 
+#define MANY 50000
+
+/* Looking at each that is too small would take minutes. */
+static void test_an_allocation_beside_many_free_ranges_does_not_look_at_them(void **state)
+{
+        static struct stock_range *small[2 * MANY];
+        struct stock_mark *none;
+        struct stock_key of = key(1);
+
+        (void)state;
+        for (size_t i = 0; i < 2 * MANY; i++) {
+                small[i] = stock_take(&stock, 1024, &of, STOCK_AT_ONCE, &none);
+                if (!small[i])
+                        small[i] = add(1024);
+        }
+        for (size_t i = 0; i < 2 * MANY; i += 2)
+                stock_give_back(&stock, small[i], NULL);
+        for (size_t i = 0; i < MANY; i++) {
+                struct stock_range *range = stock_take(&stock, 1536, &of, STOCK_AT_ONCE, &none);
+
+                assert_non_null(range ? range : add(1536));
+        }
+        assert_int_equal(stock.used, (uint64_t)MANY * (1024 + 1536));
+}
+
 /* As on the device: what a stream has freed is done in its order. */
 static void finish_some(unsigned int random)
 {
-        for (struct stock_range *it = stock.oldest; it; it = it->younger)
-                if (it->mark->key.stream == &handles[random % 4])
-                        it->mark->is_done = true;
+        for (struct stock_chunk *chunk = stock.chunks; chunk; chunk = chunk->next)
+                for (struct stock_range *it = chunk->first; it; it = it->behind)
+                        if (it->mark && it->mark->key.stream == &handles[random % 4])
+                                it->mark->is_done = true;
         stock_settle(&stock);
 }
 
@@ -334,6 +360,7 @@ int main(void)
                 TEST(test_neighbours_of_two_streams_become_one_when_both_are_done),
                 TEST(test_a_chunk_leaves_when_all_of_it_is_free_and_done),
                 TEST(test_small_and_large_ones_do_not_mix_and_little_is_wasted),
+                TEST(test_an_allocation_beside_many_free_ranges_does_not_look_at_them),
                 TEST(test_a_chunk_that_must_leave_is_not_used_again),
                 TEST(test_random_use_never_overlaps_and_ends_empty),
         };
