@@ -48,7 +48,10 @@ const char *process_advise_halt(enum process_halt halt);
 
 #define PROCESS_NAME_MAX 96
 
-/* process_get_name() - get the name it was started by, without folders ("python3"); "?" if unknown. */
+/*
+ * process_get_name() - get the name it was started by, without folders ("python3"), in UTF-8; "?" if unknown, and in the place
+ * of what is no character.
+ */
 void process_get_name(pid_t pid, char name[PROCESS_NAME_MAX]);
 
 /*

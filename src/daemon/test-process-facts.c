@@ -185,6 +185,39 @@ static void test_another_program_in_a_process_has_another_mark(void **state)
         assert_int_equal(process_get_program(pid, &mark), -ESRCH);
 }
 
+static void check_name(const char *name, const char *shown)
+{
+        char got[PROCESS_NAME_MAX];
+        int ready[2];
+        char word;
+        pid_t pid;
+
+        assert_int_equal(pipe(ready), 0);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                dup2(ready[1], STDOUT_FILENO);
+                execl("/bin/sh", name, "-c", "echo; while :; do sleep 1; done", NULL);
+                _exit(1);
+        }
+        assert_int_equal(read(ready[0], &word, 1), 1);
+        process_get_name(pid, got);
+        end(pid);
+        assert_string_equal(got, shown);
+}
+
+static void test_a_name_is_shown_as_it_is_written(void **state)
+{
+        (void)state;
+        check_name("/opt/训练-größe", "训练-größe");
+        check_name("a\033[2Jb\177", "a?[2Jb?");
+        check_name("\xc2\x9b"
+                   "2J",
+                   "??2J"); /* a control character in two bytes */
+        check_name("\xff\xe4\xb8", "???");
+        check_name("\xed\xa0\x80\xc0\x80", "?????");
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -193,6 +226,7 @@ int main(void)
                 cmocka_unit_test(test_who_is_stopped),
                 cmocka_unit_test(test_who_is_stopped_after_its_first_thread_has_ended),
                 cmocka_unit_test(test_who_has_one_thread_stopped_is_not),
+                cmocka_unit_test(test_a_name_is_shown_as_it_is_written),
                 cmocka_unit_test(test_another_program_in_a_process_has_another_mark),
         };
 
