@@ -457,15 +457,16 @@ int mapping_table_insert(struct mapping *mapping)
 
 int mapping_table_place(struct mapping *mapping)
 {
-        CUdeviceptr address = arena.lowest;
+        CUdeviceptr address = arena.lowest, end;
         size_t at = position(address);
         int r;
 
         /* Past one after the other, until one begins far enough behind the last one's end. */
         for (; at < table.n && table.sorted[at]->address < address + mapping->size; at++)
                 address = table.sorted[at]->address + table.sorted[at]->size;
-        if (atomic_load(&arena.end) - address < mapping->size || address < arena.base)
-                return -ENOMEM;
+        end = atomic_load(&arena.end);
+        if (address < arena.base || address > end || end - address < mapping->size)
+                return -ENOMEM; /* behind the arena are others' addresses */
         mapping->address = address;
         r = insert_at(at, mapping);
         if (r == 0 && address == arena.lowest)
