@@ -130,6 +130,26 @@ CUresult our_cuPointerSetAttribute(const void *value, CUpointer_attribute attrib
         return result;
 }
 
+/* Of memory that is mapped as ours is, the driver answers as if it were the host's. */
+static bool is_ours(const void *pointer)
+{
+        struct memory_info info;
+
+        return find((CUdeviceptr)(uintptr_t)pointer, &info) ||
+               is_nowhere((CUdeviceptr)(uintptr_t)pointer);
+}
+
+CUresult our_cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned int flags)
+{
+        return is_ours(host) ? CUDA_ERROR_INVALID_VALUE
+                             : DRIVER(cuMemHostGetDevicePointer_v2)(device, host, flags);
+}
+
+CUresult our_cuMemHostGetFlags(unsigned int *flags, void *host)
+{
+        return is_ours(host) ? CUDA_ERROR_INVALID_VALUE : DRIVER(cuMemHostGetFlags)(flags, host);
+}
+
 /*
  * A dma-buf, for RDMA: whoever has it would not notice a move. That it is closed we do not learn,
  * and a network card may go on after that; so it counts until the memory is freed.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Allocations under the gate: the quota is exact. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "base/test.h"
 #include "gate/entry.h"
 #include "gate/fake-guest.h"
+#include "gate/mapping.h"
 
 FAKE_TEST(test_ten_thousand_small_allocations_cost_six_mebibytes)
 {
@@ -294,6 +296,72 @@ FAKE_TEST(test_memory_of_the_virtual_memory_calls_counts_until_handle_and_mappin
         check(*fixed == 0);
 }
 
+static struct mapping *new_mapping(CUdeviceptr address, uint64_t size)
+{
+        struct mapping *mapping = calloc(1, sizeof(*mapping));
+
+        check(mapping != NULL);
+        mapping->address = address;
+        mapping->size = size;
+        return mapping;
+}
+
+/* As of a process with several large devices; what is behind the arena may be the program's. */
+FAKE_TEST(test_a_full_arena_gives_out_no_address_behind_its_end)
+{
+        const uint64_t arena_size = (uint64_t)1 << 40;
+        struct mapping *all = new_mapping(0, arena_size), *one = new_mapping(0, 2 * MIB);
+
+        (void)fake_guest_start(GIB);
+        mapping_arena_open();
+        check(mapping_table_place(all) == 0);
+        check(mapping_table_place(one) == -ENOMEM);
+        one->address = all->address + arena_size;
+        one->is_outside = true;
+        check(!mapping_arena_overlaps(one->address, one->size));
+        check(mapping_table_insert(one) == 0);
+        check(mapping_table_place(new_mapping(0, 2 * MIB)) == -ENOMEM);
+        mapping_table_remove(one);
+        mapping_table_remove(all);
+}
+
+/* As a real driver answers of all that is mapped by its virtual-memory calls. */
+static CUresult answer_with_flags(unsigned int *flags, void *pointer)
+{
+        (void)pointer;
+        *flags = 0;
+        return CUDA_SUCCESS;
+}
+
+static CUresult answer_with_pointer(CUdeviceptr *device, void *pointer, unsigned int flags)
+{
+        (void)flags;
+        *device = (CUdeviceptr)(uintptr_t)pointer;
+        return CUDA_SUCCESS;
+}
+
+FAKE_TEST(test_device_memory_is_no_memory_of_the_host)
+{
+        CUdeviceptr pointer, seen;
+        __typeof__(&cuMemHostGetFlags) get_flags = answer_with_flags;
+        __typeof__(&cuMemHostGetDevicePointer_v2) get_pointer = answer_with_pointer;
+        unsigned int flags;
+        void *host;
+
+        (void)fake_guest_start(GIB);
+        memcpy(&entry_real[ENTRY_cuMemHostGetFlags], &get_flags, sizeof(get_flags));
+        memcpy(&entry_real[ENTRY_cuMemHostGetDevicePointer_v2], &get_pointer, sizeof(get_pointer));
+        check(cuMemAlloc_v2(&pointer, 4 * MIB) == CUDA_SUCCESS);
+        check(cuMemAllocHost_v2(&host, 4096) == CUDA_SUCCESS);
+        check_answer(cuMemHostGetDevicePointer_v2(&seen, (void *)(uintptr_t)pointer, 0),
+                     CUDA_ERROR_INVALID_VALUE);
+        check_answer(cuMemHostGetFlags(&flags, (void *)(uintptr_t)(pointer + 5)),
+                     CUDA_ERROR_INVALID_VALUE);
+        check(cuMemHostGetDevicePointer_v2(&seen, host, 0) == CUDA_SUCCESS);
+        check(cuMemHostGetFlags(&flags, host) == CUDA_SUCCESS);
+        check(cuMemFreeHost(host) == CUDA_SUCCESS && cuMemFree_v2(pointer) == CUDA_SUCCESS);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -310,6 +378,8 @@ int main(void)
                 cmocka_unit_test(test_memory_that_only_the_driver_can_move_counts_as_fixed),
                 cmocka_unit_test(test_arrays_count_with_all_their_levels),
                 cmocka_unit_test(test_memory_may_be_freed_while_another_thread_captures),
+                cmocka_unit_test(test_a_full_arena_gives_out_no_address_behind_its_end),
+                cmocka_unit_test(test_device_memory_is_no_memory_of_the_host),
                 cmocka_unit_test(
                         test_memory_of_the_virtual_memory_calls_counts_until_handle_and_mapping_are_gone),
         };
