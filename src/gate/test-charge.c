@@ -2,6 +2,7 @@
 /* Processes that charge one quota at the same time, and one of them that does not go on. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -190,6 +191,41 @@ static void test_what_another_claims_counts_as_if_it_had_it(void **state)
         quota_refund(0, INSTANCE_PAGE_MOVABLE, QUOTA);
 }
 
+static _Atomic bool has_returned;
+
+/* It is cancelled already: the next cancellation point ends it. */
+static void *charge_when_cancelled(void *argument)
+{
+        int r;
+
+        (void)argument;
+        (void)pthread_cancel(pthread_self());
+        r = quota_charge(0, INSTANCE_PAGE_MOVABLE, QUOTA);
+        atomic_store(&has_returned, r == -EDQUOT);
+        pthread_testcancel();
+        return NULL;
+}
+
+/* It waits for a moment for what another claims. Whatever it had locked would stay so. */
+static void test_a_thread_that_is_cancelled_ends_outside_of_the_gate(void **state)
+{
+        struct fixture *fixture = *state;
+        int fd = dup(fixture->fd);
+        pthread_t thread;
+        void *result;
+
+        assert_int_equal(quota_attach(&fd, 1, PROCESSES), 0);
+        atomic_store(&fixture->page->slot[0].claim, 1);
+        assert_int_equal(pthread_create(&thread, NULL, charge_when_cancelled, NULL), 0);
+        assert_int_equal(pthread_join(thread, &result), 0);
+        assert_ptr_equal(result, PTHREAD_CANCELED);
+        assert_true(atomic_load(&has_returned));
+        atomic_store(&fixture->page->slot[0].claim, 0);
+        assert_int_equal(quota_charge(0, INSTANCE_PAGE_MOVABLE, QUOTA), 0);
+        quota_settle(0, QUOTA);
+        quota_refund(0, INSTANCE_PAGE_MOVABLE, QUOTA);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -198,6 +234,7 @@ int main(void)
                 TEST(test_nobody_is_refused_who_fits_beside_all_others),
                 TEST(test_together_they_never_have_more_than_the_quota),
                 TEST(test_no_lock_of_another_process_is_waited_for),
+                TEST(test_a_thread_that_is_cancelled_ends_outside_of_the_gate),
                 TEST(test_what_another_claims_counts_as_if_it_had_it),
         };
 
