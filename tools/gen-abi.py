@@ -19,6 +19,7 @@ class Row(NamedTuple):
     gate: str
     sim: str
     since: int
+    kinds: list  # abi/cuda.kinds
     n_arguments: int  # of a call that is made again; 0: it is not
 
     @property
@@ -42,13 +43,14 @@ def read_table(path):
         fields = line.split("#")[0].split()
         if not fields:
             continue
-        if len(fields) not in (4, 5) or fields[1] not in GATE_WORDS or not all(map(str.isdigit, fields[3:])):
-            sys.exit(f"{path}:{number}: want NAME {'|'.join(GATE_WORDS)} SIM SINCE [AGAIN]")
-        if len(fields) == 5 and fields[1] in ("waited", "own", "hide"):
+        again = fields[5] if len(fields) > 5 and fields[5] != "-" else "0"
+        if not 5 <= len(fields) <= 7 or fields[1] not in GATE_WORDS or not (fields[3] + again).isdigit():
+            sys.exit(f"{path}:{number}: want NAME {'|'.join(GATE_WORDS)} SIM SINCE KINDS [AGAIN [WHY]]")
+        if again != "0" and fields[1] in ("waited", "own", "hide"):
             sys.exit(f"{path}:{number}: what is {fields[1]} says in its code that it is made again")
         if fields[2] not in SIM_WORDS and not fields[2].startswith("="):
             sys.exit(f"{path}:{number}: want {'|'.join(SIM_WORDS)}|=OTHER, not {fields[2]}")
-        rows.append(Row(*fields[:3], int(fields[3]), int(fields[4]) if len(fields) == 5 else 0))
+        rows.append(Row(*fields[:3], int(fields[3]), fields[4].split(","), int(again)))
     names = {row.name for row in rows}
     if len(names) != len(rows):
         sys.exit(f"{path}: a name occurs twice")

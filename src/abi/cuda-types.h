@@ -12,6 +12,10 @@ typedef unsigned long long CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUgreenCtx_st *CUgreenCtx;
 typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
+typedef struct CUextMemory_st *CUexternalMemory;
+typedef struct CUextSemaphore_st *CUexternalSemaphore;
+typedef struct CUgraphicsResource_st *CUgraphicsResource;
+typedef struct CUeglStreamConnection_st *CUeglStreamConnection;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUlib_st *CUlibrary;
@@ -443,6 +447,21 @@ typedef enum {
         CU_PROCESS_STATE_RESTORING = 5,
 } CUprocessState;
 
+/* What is mapped into a part of a sparse array. */
+typedef struct {
+        int resourceType;
+        void *resource;
+        int subresourceType;
+        union {
+                unsigned int sparseLevel[8];
+                unsigned long long miptail[3];
+        } subresource;
+        int memOperationType, memHandleType;
+        CUmemGenericAllocationHandle memHandle;
+        unsigned long long offset;
+        unsigned int deviceBitMask, flags, reserved[2];
+} CUarrayMapInfo;
+
 /* Parts of a device, for green contexts. */
 #define CU_GREEN_CTX_DEFAULT_STREAM 1u
 #define CU_DEV_RESOURCE_TYPE_SM     1
@@ -517,6 +536,7 @@ _Static_assert(sizeof(CUDA_MEMCPY3D) == 200, "CUDA ABI");
 _Static_assert(sizeof(CUDA_MEMCPY_NODE_PARAMS) == 216, "CUDA ABI");
 _Static_assert(sizeof(CUDA_MEMSET_NODE_PARAMS_v2) == 48, "CUDA ABI");
 _Static_assert(sizeof(CUdevResource) == 144, "CUDA ABI");
+_Static_assert(sizeof(CUarrayMapInfo) == 96, "CUDA ABI");
 _Static_assert(sizeof(CUcheckpointLockArgs) == 64, "CUDA ABI");
 _Static_assert(sizeof(CUcheckpointCheckpointArgs) == 64, "CUDA ABI");
 _Static_assert(sizeof(CUcheckpointRestoreArgs) == 64, "CUDA ABI");

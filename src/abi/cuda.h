@@ -384,6 +384,48 @@ CUDA_API CUresult cuDevSmResourceSplitByCount(CUdevResource *parts, unsigned int
                                               unsigned int flags, unsigned int least);
 CUDA_API CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *description,
                                             CUdevResource *resources, unsigned int n);
+CUDA_API CUresult cuImportExternalMemory(CUexternalMemory *memory, const void *description);
+CUDA_API CUresult cuDestroyExternalMemory(CUexternalMemory memory);
+CUDA_API CUresult cuImportExternalSemaphore(CUexternalSemaphore *semaphore,
+                                            const void *description);
+CUDA_API CUresult cuDestroyExternalSemaphore(CUexternalSemaphore semaphore);
+CUDA_API CUresult cuGraphicsEGLRegisterImage(CUgraphicsResource *resource, void *image,
+                                             unsigned int flags);
+CUDA_API CUresult cuGraphicsGLRegisterBuffer(CUgraphicsResource *resource, unsigned int buffer,
+                                             unsigned int flags);
+CUDA_API CUresult cuGraphicsGLRegisterImage(CUgraphicsResource *resource, unsigned int image,
+                                            unsigned int target, unsigned int flags);
+CUDA_API CUresult cuGraphicsVDPAURegisterOutputSurface(CUgraphicsResource *resource,
+                                                       uint32_t surface, unsigned int flags);
+CUDA_API CUresult cuGraphicsVDPAURegisterVideoSurface(CUgraphicsResource *resource,
+                                                      uint32_t surface, unsigned int flags);
+CUDA_API CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource);
+CUDA_API CUresult cuEGLStreamConsumerConnect(CUeglStreamConnection *connection, void *stream);
+CUDA_API CUresult cuEGLStreamConsumerConnectWithFlags(CUeglStreamConnection *connection,
+                                                      void *stream, unsigned int flags);
+CUDA_API CUresult cuEGLStreamConsumerDisconnect(CUeglStreamConnection *connection);
+CUDA_API CUresult cuEGLStreamProducerConnect(CUeglStreamConnection *connection, void *stream,
+                                             int32_t width, int32_t height);
+CUDA_API CUresult cuEGLStreamProducerDisconnect(CUeglStreamConnection *connection);
+CUDA_API CUresult cuGLRegisterBufferObject(unsigned int buffer);
+CUDA_API CUresult cuGLUnregisterBufferObject(unsigned int buffer);
+CUDA_API CUresult cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned int n, CUstream stream);
+CUDA_API CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *list, unsigned int n, CUstream stream);
+CUDA_API CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle multicast, CUdevice device,
+                                        size_t offset, CUmemGenericAllocationHandle handle,
+                                        size_t memory_offset, size_t size,
+                                        unsigned long long flags);
+CUDA_API CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle multicast, size_t offset,
+                                      CUdeviceptr pointer, size_t size, unsigned long long flags);
+CUDA_API CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle multicast, CUdevice device,
+                                         size_t offset, CUdeviceptr pointer, size_t size,
+                                         unsigned long long flags);
+/* Of the interface before CUDA 3.2, with addresses of 32 bits. */
+CUDA_API CUresult cuMemAlloc(unsigned int *pointer, unsigned int size);
+CUDA_API CUresult cuMemAllocPitch(unsigned int *pointer, unsigned int *pitch, unsigned int width,
+                                  unsigned int height, unsigned int element_size);
+CUDA_API CUresult cuArrayCreate(CUarray *array, const void *descriptor);
+CUDA_API CUresult cuArray3DCreate(CUarray *array, const void *descriptor);
 CUDA_API CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle multicast, CUdevice device);
 CUDA_API CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props);
 CUDA_API CUresult cuMemPoolDestroy(CUmemoryPool pool);

@@ -41,6 +41,18 @@ static const entry_function patient[ENTRY_COUNT] = {
 #undef GATE_PATIENCE
 };
 
+#define IS_OWN_forward 0
+#define IS_OWN_submit  0
+#define IS_OWN_launch  0
+#define IS_OWN_wait    0
+#define IS_OWN_waited  0
+#define IS_OWN_own     1
+static const bool is_own[ENTRY_COUNT] = {
+#define GATE_ENTRY(name, kind) IS_OWN_##kind,
+#include "gate-entries.inc"
+#undef GATE_ENTRY
+};
+
 entry_function entry_target[ENTRY_COUNT_ALL];
 entry_function entry_real[ENTRY_COUNT];
 
@@ -163,6 +175,27 @@ static bool spare_find_or_take(uint32_t *ret_entry, entry_function real, const c
         return true;
 }
 
+/* Is @exported the name of a version of @base: followed by nothing, _v3, _ptsz or both? */
+static bool is_version_of(const char *exported, const char *base)
+{
+        size_t length = strlen(base);
+
+        if (strncmp(exported, base, length) != 0)
+                return false;
+        exported += length;
+        return *exported == '\0' || strncmp(exported, "_v", 2) == 0 ||
+               strncmp(exported, "_pt", 3) == 0;
+}
+
+/* What we do for the versions that we know would not be done for this one. */
+static bool is_version_of_own(const char *name)
+{
+        for (uint32_t i = 0; i < ENTRY_COUNT; i++)
+                if (is_own[i] && is_version_of(names[i], name))
+                        return true;
+        return false;
+}
+
 void *entry_stub_for(void *address, const char *name)
 {
         const struct by_address *known;
@@ -174,6 +207,9 @@ void *entry_stub_for(void *address, const char *name)
         known = find(real);
         if (known) {
                 entry = known->entry;
+        } else if (is_version_of_own(name)) {
+                log_write("%s: a version of it that is younger than the gate is refused", name);
+                return NULL;
         } else {
                 pthread_mutex_lock(&entries.lock);
                 found = spare_find_or_take(&entry, real, name);

@@ -69,7 +69,7 @@ const char *entry_name(uint32_t entry);
 /*
  * entry_stub_for() - our stub for the driver's function at @real, or @real itself when there is
  * none. A function that our table does not know gets one of the spare stubs; @name is remembered
- * for messages.
+ * for messages. NULL: it is a younger version of one that we wrap, which must not be called past us.
  */
 void *entry_stub_for(void *real, const char *name);
 

@@ -27,8 +27,10 @@ enum holding_kind {
         HOLDING_POINTER = 0, /* what cuMemFree() or cuMemFreeAsync() frees */
         HOLDING_ARRAY,
         HOLDING_MIPMAP,
-        HOLDING_IPC,  /* what cuIpcCloseMemHandle() closes */
-        HOLDING_POOL, /* of another process, or exported to one */
+        HOLDING_IPC,      /* what cuIpcCloseMemHandle() closes */
+        HOLDING_POOL,     /* of another process, or exported to one */
+        HOLDING_EXTERNAL, /* of another library */
+        HOLDING_BUFFER,   /* the same, by the number of OpenGL's */
         HOLDING_KINDS,
 };
 

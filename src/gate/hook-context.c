@@ -129,32 +129,44 @@ CUresult our_cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags
 
 /* Contexts for graphics. */
 
+static CUresult created_at_once(CUresult result, const CUcontext *context)
+{
+        if (result != CUDA_SUCCESS || context_add(*context))
+                return result;
+        DRIVER(cuCtxDestroy_v2)(*context);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult our_cuGLCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
 {
-        return visible_has(device) ? DRIVER(cuGLCtxCreate)(context, flags, device)
-                                   : CUDA_ERROR_INVALID_DEVICE;
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
+        return created_at_once(DRIVER(cuGLCtxCreate)(context, flags, device), context);
 }
 
 CUresult our_cuGLCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 {
-        return visible_has(device) ? DRIVER(cuGLCtxCreate_v2)(context, flags, device)
-                                   : CUDA_ERROR_INVALID_DEVICE;
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
+        return created_at_once(DRIVER(cuGLCtxCreate_v2)(context, flags, device), context);
 }
 
 CUresult our_cuVDPAUCtxCreate(CUcontext *context, unsigned int flags, CUdevice device,
                               uint32_t vdpau, void *get_address)
 {
-        return visible_has(device)
-                       ? DRIVER(cuVDPAUCtxCreate)(context, flags, device, vdpau, get_address)
-                       : CUDA_ERROR_INVALID_DEVICE;
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
+        return created_at_once(DRIVER(cuVDPAUCtxCreate)(context, flags, device, vdpau, get_address),
+                               context);
 }
 
 CUresult our_cuVDPAUCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device,
                                  uint32_t vdpau, void *get_address)
 {
-        return visible_has(device)
-                       ? DRIVER(cuVDPAUCtxCreate_v2)(context, flags, device, vdpau, get_address)
-                       : CUDA_ERROR_INVALID_DEVICE;
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
+        return created_at_once(
+                DRIVER(cuVDPAUCtxCreate_v2)(context, flags, device, vdpau, get_address), context);
 }
 
 /* Their end. */

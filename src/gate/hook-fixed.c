@@ -241,3 +241,37 @@ CUresult hook_allocate_of_driver(CUdeviceptr *pointer, size_t size)
 
         return take_patiently(&request);
 }
+
+/* The interface before CUDA 3.2, with addresses of 32 bits: nothing counts what it takes. */
+
+CUresult our_cuMemAlloc(unsigned int *pointer, unsigned int size)
+{
+        (void)pointer;
+        (void)size;
+        return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult our_cuMemAllocPitch(unsigned int *pointer, unsigned int *pitch, unsigned int width,
+                             unsigned int height, unsigned int element_size)
+{
+        (void)pointer;
+        (void)pitch;
+        (void)width;
+        (void)height;
+        (void)element_size;
+        return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult our_cuArrayCreate(CUarray *array, const void *descriptor)
+{
+        (void)array;
+        (void)descriptor;
+        return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult our_cuArray3DCreate(CUarray *array, const void *descriptor)
+{
+        (void)array;
+        (void)descriptor;
+        return CUDA_ERROR_NOT_SUPPORTED;
+}

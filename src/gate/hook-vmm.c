@@ -420,23 +420,132 @@ CUresult our_cuMulticastCreate(CUmemGenericAllocationHandle *handle, const void 
         return native_keep(physical, DRIVER(cuMulticastCreate)(handle, prop), handle);
 }
 
-CUresult our_cuMulticastBindMem(CUmemGenericAllocationHandle multicast, size_t offset,
-                                CUmemGenericAllocationHandle handle, size_t memory_offset,
-                                size_t size, unsigned long long flags)
+/* The object refers to this very memory. */
+static CUresult bound(CUresult result, struct physical *physical)
 {
-        struct physical *physical = vmm_find_handle(handle);
-        CUresult result = DRIVER(cuMulticastBindMem)(multicast, offset, vmm_real(physical, handle),
-                                                     memory_offset, size, flags);
-
         if (!physical)
                 return result;
-        if (result == CUDA_SUCCESS) /* the object refers to this very memory */
+        if (result == CUDA_SUCCESS)
                 vmm_hold(physical, GATE_HOLDS_MULTICAST);
         vmm_drop(physical);
         return result;
 }
 
+CUresult our_cuMulticastBindMem(CUmemGenericAllocationHandle multicast, size_t offset,
+                                CUmemGenericAllocationHandle handle, size_t memory_offset,
+                                size_t size, unsigned long long flags)
+{
+        struct physical *physical = vmm_find_handle(handle);
+
+        return bound(DRIVER(cuMulticastBindMem)(multicast, offset, vmm_real(physical, handle),
+                                                memory_offset, size, flags),
+                     physical);
+}
+
+CUresult our_cuMulticastBindMem_v2(CUmemGenericAllocationHandle multicast, CUdevice device,
+                                   size_t offset, CUmemGenericAllocationHandle handle,
+                                   size_t memory_offset, size_t size, unsigned long long flags)
+{
+        struct physical *physical = vmm_find_handle(handle);
+
+        if (!visible_has(device)) {
+                if (physical)
+                        vmm_drop(physical);
+                return CUDA_ERROR_INVALID_DEVICE;
+        }
+        return bound(DRIVER(cuMulticastBindMem_v2)(multicast, device, offset,
+                                                   vmm_real(physical, handle), memory_offset, size,
+                                                   flags),
+                     physical);
+}
+
+/* Memory of pools, too. */
+static CUresult bound_address(CUresult result, CUdeviceptr pointer, size_t size)
+{
+        if (result == CUDA_SUCCESS && !memory_register(pointer, size))
+                (void)vmm_register(pointer, size, GATE_HOLDS_MULTICAST);
+        return result;
+}
+
+CUresult our_cuMulticastBindAddr(CUmemGenericAllocationHandle multicast, size_t offset,
+                                 CUdeviceptr pointer, size_t size, unsigned long long flags)
+{
+        return bound_address(DRIVER(cuMulticastBindAddr)(multicast, offset, pointer, size, flags),
+                             pointer, size);
+}
+
+CUresult our_cuMulticastBindAddr_v2(CUmemGenericAllocationHandle multicast, CUdevice device,
+                                    size_t offset, CUdeviceptr pointer, size_t size,
+                                    unsigned long long flags)
+{
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
+        return bound_address(
+                DRIVER(cuMulticastBindAddr_v2)(multicast, device, offset, pointer, size, flags),
+                pointer, size);
+}
+
+/* Memory in sparse arrays: it stays where it is, as the array knows it by the driver's handle. */
+
+struct array_maps {
+        CUarrayMapInfo *list; /* as the driver gets it */
+        struct physical **physical;
+};
+
+static void array_maps_deinit(struct array_maps *maps)
+{
+        free(maps->list);
+        free(maps->physical);
+}
+
+static bool array_maps_init(struct array_maps *maps, const CUarrayMapInfo *list, unsigned int n)
+{
+        maps->list = malloc(n * sizeof(*list));
+        maps->physical = calloc(n, sizeof(struct physical *));
+        if (!maps->list || !maps->physical)
+                return false;
+        memcpy(maps->list, list, n * sizeof(*list));
+        for (unsigned int i = 0; i < n; i++) {
+                maps->physical[i] = vmm_find_handle(list[i].memHandle);
+                maps->list[i].memHandle = vmm_real(maps->physical[i], list[i].memHandle);
+        }
+        return true;
+}
+
+static CUresult array_maps_settle(CUresult result, struct array_maps *maps, unsigned int n)
+{
+        for (unsigned int i = 0; i < n; i++) {
+                if (maps->physical[i] && result == CUDA_SUCCESS)
+                        vmm_hold(maps->physical[i], GATE_HOLDS_UNPROVEN);
+                if (maps->physical[i])
+                        vmm_drop(maps->physical[i]);
+        }
+        return result;
+}
+
+static CUresult map_arrays(CUresult (*call)(CUarrayMapInfo *list, unsigned int n, CUstream stream),
+                           CUarrayMapInfo *list, unsigned int n, CUstream stream)
+{
+        CLEANUP(array_maps_deinit) struct array_maps maps = { .list = NULL };
+
+        if (!list || n == 0)
+                return call(list, n, stream);
+        if (!array_maps_init(&maps, list, n))
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        return array_maps_settle(call(maps.list, n, stream), &maps, n);
+}
+
+CUresult our_cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned int n, CUstream stream)
+{
+        return map_arrays(DRIVER(cuMemMapArrayAsync), list, n, stream);
+}
+
+CUresult our_cuMemMapArrayAsync_ptsz(CUarrayMapInfo *list, unsigned int n, CUstream stream)
+{
+        return map_arrays(DRIVER(cuMemMapArrayAsync_ptsz), list, n, stream);
+}
+
 bool hook_register_view(CUdeviceptr address, uint64_t size)
 {
-        return vmm_register(address, size);
+        return vmm_register(address, size, GATE_HOLDS_REGISTERED);
 }

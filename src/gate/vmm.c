@@ -352,7 +352,7 @@ void vmm_note_sync_memops(CUdeviceptr address, bool on)
         pthread_mutex_unlock(&vmm.lock);
 }
 
-bool vmm_register(CUdeviceptr address, uint64_t size)
+bool vmm_register(CUdeviceptr address, uint64_t size, uint32_t holds)
 {
         bool any = false;
 
@@ -363,7 +363,7 @@ bool vmm_register(CUdeviceptr address, uint64_t size)
 
                         if (node->key >= address + size || node->key + view->size <= address)
                                 continue;
-                        hold_locked(view->physical, GATE_HOLDS_REGISTERED);
+                        hold_locked(view->physical, holds);
                         any = true;
                 }
         pthread_mutex_unlock(&vmm.lock);

@@ -61,8 +61,8 @@ void vmm_settle_views(struct view *views, CUresult result);
 void vmm_note_access(CUdeviceptr address, uint64_t size, const CUmemAccessDesc *access, size_t n);
 void vmm_note_sync_memops(CUdeviceptr address, bool on);
 
-/* vmm_register() - note a dma-buf of views in this range. False: there are no views. */
-bool vmm_register(CUdeviceptr address, uint64_t size);
+/* vmm_register() - note that others use what is mapped in this range: @holds. False: there are no views. */
+bool vmm_register(CUdeviceptr address, uint64_t size, uint32_t holds);
 
 /* vmm_hold() - note that it cannot be moved any more, because of @holds. */
 void vmm_hold(struct physical *physical, uint32_t holds);

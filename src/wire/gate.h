@@ -268,7 +268,9 @@ struct gate_step {
 #define GATE_HOLDS_MULTICAST  16u /* a multicast object (NVLink SHARP) */
 #define GATE_HOLDS_EXPORTED \
         32u /* memory that others have by the driver's own handle, not by a ticket */
-#define GATE_HOLDS_KINDS 6
+#define GATE_HOLDS_UNPROVEN \
+        64u /* of other libraries, or a sparse array: nobody knows what a checkpoint makes of it */
+#define GATE_HOLDS_KINDS 7
 
 /*
  * Shall the gate say in the instance page whether the process has work for the device (REPORT), and

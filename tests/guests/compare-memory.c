@@ -176,10 +176,28 @@ static void pinned_in_a_capture(void)
         CALL(cuStreamEndCapture, "global", stream, &graph);
 }
 
+/* The interface before CUDA 3.2. */
+static void of_32_bits(void)
+{
+        unsigned int pointer = 0, pitch = 0;
+        CUarray array = NULL;
+
+        compare_start();
+        CALL(cuMemAlloc, "of 32 bits", &pointer, 100);
+        CALL(cuMemAllocPitch, "of 32 bits", &pointer, &pitch, 100, 10, 4);
+        CALL(cuArrayCreate, "of 32 bits", &array, NULL);
+        CALL(cuArray3DCreate, "of 32 bits", &array, NULL);
+}
+
 const struct compare_case compare_memory[] = {
-        { "sizes", sizes },       { "wrong-arguments", wrong_arguments },
-        { "rows", rows },         { "managed", managed },
-        { "placed", placed },     { "freed-twice", freed_twice },
-        { "how-much", how_much }, { "pinned-in-a-capture", pinned_in_a_capture },
+        { "sizes", sizes },
+        { "wrong-arguments", wrong_arguments },
+        { "rows", rows },
+        { "managed", managed },
+        { "placed", placed },
+        { "freed-twice", freed_twice },
+        { "how-much", how_much },
+        { "pinned-in-a-capture", pinned_in_a_capture },
+        { "of-32-bits", of_32_bits },
         { NULL, NULL },
 };

@@ -62,8 +62,48 @@ static void dma_bufs(void)
         CALL(cuMemFree_v2, "with a dma-buf", large);
 }
 
+/* Nothing of another library is there: each call says so, in its way. */
+static void of_other_libraries(void)
+{
+        CUeglStreamConnection connection = NULL;
+        CUgraphicsResource resource = NULL;
+        CUexternalSemaphore semaphore = NULL;
+        CUexternalMemory memory = NULL;
+
+        compare_start();
+        CALL(cuImportExternalMemory, "of nothing", &memory, NULL);
+        CALL(cuDestroyExternalMemory, "none", NULL);
+        CALL(cuImportExternalSemaphore, "of nothing", &semaphore, NULL);
+        CALL(cuDestroyExternalSemaphore, "none", NULL);
+        CALL(cuGraphicsUnregisterResource, "none", NULL);
+        CALL(cuGraphicsGLRegisterBuffer, "without a display", &resource, 1, 0);
+        CALL(cuGraphicsGLRegisterImage, "without a display", &resource, 1, 0, 0);
+        CALL(cuGLRegisterBufferObject, "without a display", 1);
+        CALL(cuGLUnregisterBufferObject, "without a display", 1);
+        CALL(cuGraphicsVDPAURegisterOutputSurface, "without a display", &resource, 1, 0);
+        CALL(cuGraphicsVDPAURegisterVideoSurface, "without a display", &resource, 1, 0);
+        CALL(cuGraphicsEGLRegisterImage, "none", &resource, NULL, 0);
+        CALL(cuEGLStreamConsumerConnect, "none", &connection, NULL);
+        CALL(cuEGLStreamConsumerConnectWithFlags, "none", &connection, NULL, 0);
+        CALL(cuEGLStreamConsumerDisconnect, "none", &connection);
+        CALL(cuEGLStreamProducerConnect, "none", &connection, NULL, 1, 1);
+        CALL(cuEGLStreamProducerDisconnect, "none", &connection);
+}
+
+static void bound(void)
+{
+        compare_start();
+        CALL(cuMemMapArrayAsync, "nothing", NULL, 0, NULL);
+        CALL(cuMemMapArrayAsync_ptsz, "nothing", NULL, 0, NULL);
+        CALL(cuMulticastBindAddr, "nothing", 0, 0, 0, 0, 0);
+        CALL(cuMulticastBindAddr_v2, "nothing", 0, 0, 0, 0, 0, 0);
+        CALL(cuMulticastBindMem_v2, "nothing", 0, 0, 0, 0, 0, 0, 0);
+}
+
 const struct compare_case compare_share[] = {
         { "legacy", legacy },
         { "dma-bufs", dma_bufs },
+        { "of-other-libraries", of_other_libraries },
+        { "bound", bound },
         { NULL, NULL },
 };

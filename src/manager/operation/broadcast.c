@@ -132,16 +132,20 @@ static const struct {
         { GATE_HOLDS_IMPORTED,
           "memory of a process without a gate (or with OPENVGPU_NATIVE_IPC=1), which the driver cannot "
           "checkpoint" },
+        { GATE_HOLDS_MULTICAST,
+          "a multicast object (NVLink SHARP), which cannot be made anew; NCCL does without if "
+          "NCCL_NVLS_ENABLE=0 is set" },
         { GATE_HOLDS_REGISTERED,
           "memory of which it has a dma-buf (RDMA): a network card would go on with the old memory" },
         { GATE_HOLDS_FABRIC,
           "memory with a fabric handle, which other machines may use: it cannot be made anew" },
-        { GATE_HOLDS_MULTICAST,
-          "a multicast object (NVLink SHARP), which cannot be made anew; NCCL does without if "
-          "NCCL_NVLS_ENABLE=0 is set" },
         { GATE_HOLDS_EXPORTED,
           "memory that it has exported by a handle of the driver's own (a pool, or more than a descriptor): who "
           "has imported it would go on with the old memory" },
+        { GATE_HOLDS_UNPROVEN,
+          "something of which it is not known whether the driver's checkpoint brings it back: memory or "
+          "semaphores of another library (cuImportExternalMemory), resources of graphics, EGL or VDPAU, or "
+          "memory that is mapped into an array (cuMemMapArrayAsync)" },
 };
 
 const char *broadcast_what_keeps(uint32_t holds)
