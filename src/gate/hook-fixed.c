@@ -8,6 +8,7 @@
 #include "gate/entry.h"
 #include "gate/holding.h"
 #include "gate/hook.h"
+#include "gate/memory.h"
 #include "gate/quota.h"
 #include "wire/gate.h"
 
@@ -39,6 +40,20 @@ static CUresult take_once(const struct request *request)
         return holding_keep(holding, result, key);
 }
 
+/* What pools hold idle goes before others leave. */
+static CUresult take_of_idle(const struct request *request)
+{
+        const CUdevice device = current_device();
+        unsigned int n_tries = 0;
+        CUresult result;
+
+        do
+                result = take_once(request);
+        while (result == CUDA_ERROR_OUT_OF_MEMORY &&
+               memory_make_room(device, request->bytes, &n_tries));
+        return result;
+}
+
 /* Nothing is charged while it waits: its vGPU may leave meanwhile, and takes along what is there. */
 static CUresult take_patiently(const struct request *request)
 {
@@ -50,7 +65,7 @@ static CUresult take_patiently(const struct request *request)
 
         quota_begin_wait(&want);
         do
-                result = take_once(request);
+                result = take_of_idle(request);
         while (result == CUDA_ERROR_OUT_OF_MEMORY && quota_wait_for_room(&want));
         quota_end_wait(&want);
         return result;
@@ -202,19 +217,30 @@ CUresult our_cuMipmappedArrayDestroy(CUmipmappedArray array)
         return holding_settle(holding, DRIVER(cuMipmappedArrayDestroy)(array));
 }
 
-/* It does not wait: where the device is full, the driver gives memory of the host. */
-CUresult our_cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned int flags)
+static CUresult allocate_managed(CUdeviceptr *pointer, size_t size, unsigned int flags)
 {
-        struct holding *holding;
+        struct holding *holding = holding_new(HOLDING_POINTER, size, GATE_HOLDS_MANAGED);
         CUresult result;
 
-        if (!pointer)
-                return DRIVER(cuMemAllocManaged)(pointer, size, flags);
-        holding = holding_new(HOLDING_POINTER, size, GATE_HOLDS_MANAGED);
         if (!holding)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         result = DRIVER(cuMemAllocManaged)(pointer, size, flags);
         return holding_keep(holding, result, *pointer);
+}
+
+/* It waits for no others: where the device is full, the driver gives memory of the host. */
+CUresult our_cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned int flags)
+{
+        unsigned int n_tries = 0;
+        CUresult result;
+
+        if (!pointer)
+                return DRIVER(cuMemAllocManaged)(pointer, size, flags);
+        do
+                result = allocate_managed(pointer, size, flags);
+        while (result == CUDA_ERROR_OUT_OF_MEMORY &&
+               memory_make_room(current_device(), size, &n_tries));
+        return result;
 }
 
 CUresult hook_free_of_driver(CUdeviceptr pointer)

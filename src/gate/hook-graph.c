@@ -6,6 +6,7 @@
 #include "gate/entry.h"
 #include "gate/graph.h"
 #include "gate/hook.h"
+#include "gate/memory.h"
 #include "gate/patience.h"
 #include "gate/visible.h"
 
@@ -23,6 +24,18 @@ static CUdevice device_of(const CUDA_MEM_ALLOC_NODE_PARAMS *params)
                        : current_device();
 }
 
+/* What pools hold idle goes before the charge fails. */
+static struct graph_memory *take_memory(uint64_t bytes, CUdevice device)
+{
+        struct graph_memory *memory;
+        unsigned int n_tries = 0;
+
+        do
+                memory = graph_memory_new(bytes, device);
+        while (!memory && memory_make_room(device, bytes, &n_tries));
+        return memory;
+}
+
 CUresult our_cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph,
                                     const CUgraphNode *dependencies, size_t n,
                                     CUDA_MEM_ALLOC_NODE_PARAMS *params)
@@ -31,7 +44,7 @@ CUresult our_cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph,
 
         if (params && !may_allocate(params))
                 return CUDA_ERROR_INVALID_DEVICE;
-        memory = graph_memory_new(params ? params->bytesize : 0, device_of(params));
+        memory = take_memory(params ? params->bytesize : 0, device_of(params));
         if (!memory)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         return graph_memory_keep(
@@ -55,7 +68,7 @@ CUresult our_cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode 
                                               hook_complete_node(params, &space));
         if (!may_allocate(&params->alloc))
                 return CUDA_ERROR_INVALID_DEVICE;
-        memory = graph_memory_new(params->alloc.bytesize, device_of(&params->alloc));
+        memory = take_memory(params->alloc.bytesize, device_of(&params->alloc));
         if (!memory)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         return graph_memory_keep(
@@ -73,7 +86,7 @@ CUresult our_cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNo
                                                  hook_complete_node(params, &space));
         if (!may_allocate(&params->alloc))
                 return CUDA_ERROR_INVALID_DEVICE;
-        memory = graph_memory_new(params->alloc.bytesize, device_of(&params->alloc));
+        memory = take_memory(params->alloc.bytesize, device_of(&params->alloc));
         if (!memory)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         return graph_memory_keep(

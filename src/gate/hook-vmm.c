@@ -121,13 +121,38 @@ static bool is_shared_host_memory(const CUmemAllocationProp *prop)
                !settings.is_native;
 }
 
+/* What pools hold idle goes before the charge or the driver refuses. */
+static struct physical *native_new_of_idle(CUdevice device, uint64_t bytes, unsigned int *n_tries)
+{
+        struct physical *physical;
+
+        do
+                physical = native_new(device, bytes, 0);
+        while (!physical && memory_make_room(device, bytes, n_tries));
+        return physical;
+}
+
+static CUresult create_native(CUmemGenericAllocationHandle *handle, size_t size,
+                              const CUmemAllocationProp *prop, unsigned long long flags)
+{
+        struct quota_want want = { .device = prop->location.id, .bytes = size, .is_charged = true };
+        unsigned int n_tries = 0;
+        struct physical *physical = native_new_of_idle(want.device, size, &n_tries);
+        CUresult result;
+
+        if (!physical)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        do
+                result = DRIVER(cuMemCreate)(handle, size, prop, flags);
+        while (result == CUDA_ERROR_OUT_OF_MEMORY &&
+               (memory_make_room(want.device, 0, &n_tries) || quota_wait_for_room(&want)));
+        quota_end_wait(&want);
+        return native_keep(physical, result, handle);
+}
+
 CUresult our_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                          const CUmemAllocationProp *prop, unsigned long long flags)
 {
-        struct quota_want want = { .bytes = size, .is_charged = true };
-        struct physical *physical;
-        CUresult result;
-
         if (is_shared_host_memory(prop)) {
                 log_write("host memory that is made to be exported: refused, as nobody who imports "
                           "it could be suspended; OPENVGPU_NATIVE_IPC=1 allows it");
@@ -139,15 +164,7 @@ CUresult our_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                 return CUDA_ERROR_INVALID_DEVICE;
         if (is_movable(prop, size, flags))
                 return create_movable(handle, size, prop);
-        want.device = prop->location.id;
-        physical = native_new(want.device, size, 0);
-        if (!physical)
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        do
-                result = DRIVER(cuMemCreate)(handle, size, prop, flags);
-        while (result == CUDA_ERROR_OUT_OF_MEMORY && quota_wait_for_room(&want));
-        quota_end_wait(&want);
-        return native_keep(physical, result, handle);
+        return create_native(handle, size, prop, flags);
 }
 
 /* Export and import. */

@@ -3,6 +3,8 @@
 #include <pthread.h>
 
 #include "base/fault.h"
+#include "gate/capture.h"
+#include "gate/context.h"
 #include "gate/entry.h"
 #include "gate/memory-internal.h"
 #include "gate/memory.h"
@@ -107,6 +109,22 @@ static bool may_be_enough(CUdevice device, uint64_t size)
 
         quota_get(device, &quota);
         return idle > 0 && (!quota.is_limited || size <= quota.left || size - quota.left <= idle);
+}
+
+/* While a stream is captured, what lies idle stays: to unmap it would ruin the capture. */
+bool memory_make_room(CUdevice device, uint64_t bytes, unsigned int *n_tries)
+{
+        CUcontext context = NULL;
+
+        if (capture_is_active() || !may_be_enough(device, bytes))
+                return false;
+        if (*n_tries == 0) {
+                *n_tries = 1;
+                (void)DRIVER(cuCtxGetCurrent)(&context);
+                if (memory_discard_spares(context_owner(context)) | reclaim(false))
+                        return true;
+        }
+        return (*n_tries)++ == 1 && reclaim(true);
 }
 
 /* So is what streams are about to free; all that before others leave for it. */

@@ -86,6 +86,12 @@ struct memory_reserve {
 void memory_set_reserve(const struct memory_reserve *reserve);
 
 /*
+ * memory_make_room() - there was too little for @bytes on @device that are not ours to make: give back what lies idle.
+ * True: it may be enough now. @n_tries, 0 at first, is how often that was so; the second time it waits.
+ */
+bool memory_make_room(CUdevice device, uint64_t bytes, unsigned int *n_tries);
+
+/*
  * memory_create_chunk() - memory for a pool, mapped; memory_end() ends it. @is_patient: wait until streams have
  * freed theirs, and others have left. memory_set_chunk() - which chunk of the pool's stock it is, or NULL, for
  * memory_chunk_at().

@@ -8,6 +8,8 @@
 #include "base/size.h"
 #include "gate/caller.h"
 #include "gate/capture.h"
+#include "gate/current.h"
+#include "gate/memory.h"
 
 /*
  * Nobody knows what the driver needs. It takes pieces of 2 MiB and, for large programs, of more. Each time that it
@@ -97,7 +99,8 @@ static bool wait_for_room(struct patience *patience)
 
 bool patience_again(struct patience *patience, CUresult result)
 {
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && wait_for_room(patience))
+        if (result == CUDA_ERROR_OUT_OF_MEMORY &&
+            (memory_make_room(current_device(), 0, &patience->n_idle) || wait_for_room(patience)))
                 return true;
         quota_end_wait(&patience->want);
         return false;

@@ -38,6 +38,7 @@
 struct patience {
         struct quota_want want; /* first, see patience.c */
         enum entry_index entry;
+        unsigned int n_idle;  /* how often idle memory of pools was given back for it */
         uint64_t captured_ns; /* since when it waits beside a capture; 0: it does not */
 };
 

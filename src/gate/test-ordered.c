@@ -594,6 +594,72 @@ FAKE_TEST(test_threads_that_share_streams_do_not_share_memory)
         check(page->slot[FAKE_SLOT].n_allocations == 0);
 }
 
+/* It lies idle in a pool that gives nothing back by itself. */
+static void keep_idle(uint64_t bytes)
+{
+        set_threshold(default_pool(), UINT64_MAX);
+        release(allocate(bytes, NULL), NULL);
+        check(cuStreamSynchronize(NULL) == CUDA_SUCCESS);
+        check(attribute(default_pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) == bytes);
+}
+
+FAKE_TEST(test_idle_memory_of_pools_goes_before_an_allocation_of_any_kind_fails)
+{
+        const CUmemAllocationProp plain = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE };
+        const CUDA_ARRAY_DESCRIPTOR array = {
+                .Width = 12 * MIB, .Height = 1, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1
+        };
+        CUDA_MEM_ALLOC_NODE_PARAMS node;
+        CUmemGenericAllocationHandle handle;
+        CUdeviceptr pointer;
+        CUgraphNode added;
+        CUgraph graph;
+        CUarray made;
+
+        page = fake_guest_start(64 * MIB);
+        keep_idle(48 * MIB);
+        check_answer(cuMemCreate(&handle, 48 * MIB, &plain, 0), CUDA_SUCCESS);
+        check(movable() == 0 && cuMemRelease(handle) == CUDA_SUCCESS);
+        keep_idle(48 * MIB);
+        check_answer(cuMemAllocManaged(&pointer, 48 * MIB, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+        check(movable() == 0 && cuMemFree_v2(pointer) == CUDA_SUCCESS);
+        keep_idle(48 * MIB);
+        check_answer(cuArrayCreate_v2(&made, &array), CUDA_SUCCESS);
+        check(movable() == 0 && cuArrayDestroy(made) == CUDA_SUCCESS);
+        keep_idle(48 * MIB);
+        memset(&node, 0, sizeof(node));
+        node.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+        node.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        node.bytesize = 48 * MIB;
+        check(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+        check_answer(cuGraphAddMemAllocNode(&added, graph, NULL, 0, &node), CUDA_SUCCESS);
+        check(movable() == 0 && cuGraphDestroy(graph) == CUDA_SUCCESS);
+
+        keep_idle(8 * MIB); /* which would not be enough: it stays */
+        check_answer(cuMemAllocManaged(&pointer, 65 * MIB, CU_MEM_ATTACH_GLOBAL),
+                     CUDA_ERROR_OUT_OF_MEMORY);
+        check(movable() == 8 * MIB);
+}
+
+static CUresult refuse_beside_idle(CUstream *stream, unsigned int flags)
+{
+        (void)flags;
+        *stream = NULL;
+        return movable() > 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+FAKE_TEST(test_idle_memory_of_pools_goes_before_the_driver_lacks_some_for_itself)
+{
+        CUstream stream;
+
+        page = fake_guest_start(64 * MIB);
+        keep_idle(8 * MIB);
+        entry_real[ENTRY_cuStreamCreate] = (entry_function)refuse_beside_idle;
+        check_answer(cuStreamCreate(&stream, 0), CUDA_SUCCESS);
+        check(movable() == 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -620,6 +686,10 @@ int main(void)
                 cmocka_unit_test(test_threads_that_share_streams_do_not_share_memory),
                 cmocka_unit_test(test_a_failing_driver_call_leaves_nothing_behind),
                 cmocka_unit_test(test_a_free_waits_where_a_stream_has_no_event_for_us),
+                cmocka_unit_test(
+                        test_idle_memory_of_pools_goes_before_an_allocation_of_any_kind_fails),
+                cmocka_unit_test(
+                        test_idle_memory_of_pools_goes_before_the_driver_lacks_some_for_itself),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
