@@ -120,7 +120,7 @@ class Calls(unittest.TestCase):
         vgpu = self.create("train", device="1")
         environment = self.host.call("PrepareRun", name="train")["environment"]
         self.assertEqual(environment["LD_PRELOAD"], str(self.host.lib / "gate/libcuda.so.1"))
-        self.assertEqual(environment["LD_LIBRARY_PATH"], str(self.host.lib / "nvml"))
+        self.assertEqual(environment["LD_LIBRARY_PATH"], f"{self.host.lib}/gate:{self.host.lib}/nvml")
         self.assertEqual(environment["OPENVGPU_VGPU"], vgpu["uuid"])
         self.assertEqual(environment["OPENVGPU_RUN"], str(self.host.run))
         self.assertEqual(environment["CUDA_VISIBLE_DEVICES"], vgpu["device_uuid"])

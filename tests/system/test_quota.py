@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The quota: out of memory at exactly the limit, and exact numbers whatever happened before."""
 import case
+import stage
 from wait import until
 
 MIB = 1 << 20
@@ -64,6 +65,14 @@ class Quota(case.Case):
         guest = self.host.run("small", "guest-train", "--size", "32M")
         self.assertEqual(guest.join(), 1)
         self.assertIn("CUDA_ERROR_OUT_OF_MEMORY", "".join(guest.errors))
+
+    def test_a_script_that_sets_its_own_preload_takes_no_program_out_of_its_vgpu(self):
+        """As launch scripts, ncu and AddressSanitizer do: the driver is found in the gate's folder then."""
+        self.host.create("small", "16M")
+        for preload in ("", "libm.so.6"):
+            done = self.host.vgpu("run", "--vgpu", "small", "--", "env", f"LD_PRELOAD={preload}",
+                                  stage.GUESTS / "guest-train", "--size", "32M", "--steps", "1", code=1)
+            self.assertIn("CUDA_ERROR_OUT_OF_MEMORY", done.errors)
 
     def test_the_quota_is_all_the_memory_that_a_program_sees(self):
         self.host.create("small", "48M")

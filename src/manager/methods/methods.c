@@ -284,16 +284,24 @@ static int resize_vgpu(struct control_pending *pending, struct failure *failure)
         return 0;
 }
 
-/* A simulated GPU has a CUDA runtime of its own, beside its driver (src/cudart/runtime.h). */
-static void add_simulation(json_t *environment, const struct manager *manager)
+/* How much of @path names its folder. */
+static int folder_length(const char *path)
 {
-        const char *end = strrchr(manager->driver_path, '/');
-        int length = end ? (int)(end - manager->driver_path) : 0;
+        const char *end = strrchr(path, '/');
 
-        json_object_set_new(environment, "OPENVGPU_SIM", json_string(manager->simulation));
-        json_object_set_new(
-                environment, "LD_LIBRARY_PATH",
-                json_sprintf("%s:%.*s", manager->nvml_path, length, manager->driver_path));
+        return end ? (int)(end - path) : 0;
+}
+
+/*
+ * The gate's folder is there for scripts and tools that put their own LD_PRELOAD in the place of ours. A simulated GPU
+ * has a CUDA runtime of its own, beside its driver (src/cudart/runtime.h).
+ */
+static json_t *make_library_path(const struct manager *manager)
+{
+        return json_sprintf("%.*s:%s%s%.*s", folder_length(manager->gate_path), manager->gate_path,
+                            manager->nvml_path, manager->simulation[0] ? ":" : "",
+                            manager->simulation[0] ? folder_length(manager->driver_path) : 0,
+                            manager->driver_path);
 }
 
 #define UUIDS_MAX (INSTANCE_PARTS_MAX * MOVER_UUID_MAX)
@@ -313,13 +321,13 @@ static json_t *make_environment(const struct instance *instance)
         const struct manager *manager = instance->manager;
         char devices[UUIDS_MAX];
         json_t *environment = json_pack(
-                "{ss, ss, ss, ss, ss, ss}", "LD_PRELOAD", manager->gate_path, "LD_LIBRARY_PATH",
-                manager->nvml_path, "OPENVGPU_VGPU", instance->uuid, "OPENVGPU_RUN",
+                "{ss, so, ss, ss, ss, ss}", "LD_PRELOAD", manager->gate_path, "LD_LIBRARY_PATH",
+                make_library_path(manager), "OPENVGPU_VGPU", instance->uuid, "OPENVGPU_RUN",
                 manager->options->run_directory, "OPENVGPU_DRIVER", manager->driver_path,
                 "CUDA_VISIBLE_DEVICES", list_uuids(instance, devices));
 
         if (manager->simulation[0])
-                add_simulation(environment, manager);
+                json_object_set_new(environment, "OPENVGPU_SIM", json_string(manager->simulation));
         return environment;
 }
 
