@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What cannot be done is refused or undone, and the guest runs on with its memory intact."""
+import os
+import shutil
+
 import case
+import stage
 from wire import Refused
 
 MIB = 1 << 20
@@ -32,6 +36,23 @@ class Refusals(case.Case):
         self.host.vgpu("migrate", "train", "--device", "1")
         guest.wait_steps()
         guest.finish()
+
+    def test_a_process_in_which_a_profiler_was_used(self):
+        """The driver answers 801 to its lock, for ever: what is to blame is no memory."""
+        failure = os.path.join(self.host.directory, "fail")
+        library = os.path.join(self.host.directory, "libcupti.so.13")
+        shutil.copy(os.path.join(stage.ROOT, "lib/libopenvgpu.so.0"), library)
+        self.host.restart(OPENVGPU_SIM_FAIL_FILE=failure)
+        for loaded, words in ((library, "(CUPTI)"), ("", "holds something that cannot be suspended")):
+            guest = self.host.train(self.host.create("train"), "--size", "16M", LD_PRELOAD=loaded)
+            with open(failure + ".draft", "w") as file:
+                file.write("cuCheckpointProcessLock@1=801")
+            os.rename(failure + ".draft", failure)
+            self.assertIn(words, self.refused("NotMovable", "SuspendVgpu", name="train")["message"])
+            self.check_goes_on(guest)
+            guest.finish()
+            self.host.wait_state("train", "idle")
+            self.host.vgpu("rm", "train")
 
     def test_a_pool_that_another_vgpu_has_filled(self):
         first = self.host.train(self.host.create("first", "64M"), "--size", "20M")

@@ -6,6 +6,7 @@
 
 #include "abi/cuda.h"
 #include "base/clock.h"
+#include "base/process-maps.h"
 #include "base/size.h"
 #include "daemon/log.h"
 #include "daemon/process.h"
@@ -146,6 +147,23 @@ static bool has_died(const struct guest *guest, const struct mover_done *done)
                process_get_start_time(guest->pid, &start_time) == -ESRCH;
 }
 
+/* A profiler that was used once leaves the process so for ever: the driver answers this to its lock. */
+static void fail_unsupported(struct operation *operation, const struct guest *guest)
+{
+        if (process_maps(guest->pid, "libcupti.so"))
+                operation_fail(
+                        operation, -EOPNOTSUPP, "NotMovable",
+                        "it runs on; start it without torch.profiler, Nsight or whatever uses CUPTI",
+                        "process %d (%.40s) has a profiler in it (CUPTI), and the driver cannot "
+                        "checkpoint a process in which one was used",
+                        (int)guest->pid, guest->name);
+        else
+                operation_fail(operation, -EOPNOTSUPP, "NotMovable",
+                               "the driver cannot checkpoint e.g. managed memory",
+                               "process %d (%.40s) holds something that cannot be suspended",
+                               (int)guest->pid, guest->name);
+}
+
 static void fail(struct guest *guest, const struct device *device, const struct mover_done *done)
 {
         struct operation *operation = guest->instance->operation;
@@ -175,10 +193,7 @@ static void fail(struct guest *guest, const struct device *device, const struct 
                                "process %d did not come to rest within %u ms", (int)guest->pid,
                                operation->timeout_ms);
         else if (done->driver_code == CUDA_ERROR_NOT_SUPPORTED)
-                operation_fail(operation, -EOPNOTSUPP, "NotMovable",
-                               "the driver cannot checkpoint e.g. managed memory",
-                               "process %d (%.40s) holds something that cannot be suspended",
-                               (int)guest->pid, guest->name);
+                fail_unsupported(operation, guest);
         else
                 operation_fail_driver(operation, guest, done->call, done->driver_code, done->error);
         if (!is_dead && !guest->is_dead)
