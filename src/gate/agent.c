@@ -17,6 +17,7 @@
 #include "gate/caller.h"
 #include "gate/child.h"
 #include "gate/drain.h"
+#include "gate/ending.h"
 #include "gate/entry.h"
 #include "gate/fate.h"
 #include "gate/fork-guard.h"
@@ -175,6 +176,7 @@ static int on_close(const union message *message, int *fds)
         (void)fds;
         fork_guard_start();
         if (agent.state == GATE_STATE_OPEN) {
+                ending_watch();
                 r = close_gate(message->close.timeout_ms, &call, &code);
                 if (r == 0)
                         agent.state = GATE_STATE_CLOSED;

@@ -2,14 +2,17 @@
 #include "gate/caller.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "gate/child.h"
 #include "gate/wake.h"
 
@@ -31,6 +34,8 @@ __thread struct caller *caller_self = &no_caller;
 _Atomic uint32_t gate_closed;
 
 static _Atomic unsigned int n_waiting;
+static _Atomic uint32_t n_wakes; /* of those that wait; the futex on which they sleep */
+static _Atomic uint64_t end_ns;  /* of all waiting; 0: the process does not end */
 
 static struct {
         pthread_mutex_t lock;
@@ -130,15 +135,58 @@ static bool never(void)
         return false;
 }
 
-void caller_wait(bool (*may_go)(void))
+static bool always(void)
 {
-        uint32_t closed;
+        return true;
+}
+
+uint64_t caller_get_deadline(void)
+{
+        return atomic_load(&end_ns);
+}
+
+static bool has_not_ended(void)
+{
+        uint64_t deadline_ns = caller_get_deadline();
+
+        return deadline_ns == 0 || clock_now(CLOCK_MONOTONIC) < deadline_ns;
+}
+
+/* @turn was read before it was looked for what is waited for. */
+static void sleep_until(uint32_t turn, uint64_t deadline_ns)
+{
+        const struct timespec until = { .tv_sec = (time_t)(deadline_ns / 1000000000),
+                                        .tv_nsec = (long)(deadline_ns % 1000000000) };
+
+        syscall(SYS_futex, &n_wakes, FUTEX_WAIT_BITSET_PRIVATE, turn, deadline_ns ? &until : NULL,
+                NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+/* Until the gate is open, @may_go says so, or @may_wait does not any more. */
+static bool wait_for_gate(bool (*may_go)(void), bool (*may_wait)(void))
+{
+        uint32_t turn = atomic_load(&n_wakes);
+        bool goes_on;
 
         atomic_fetch_add(&n_waiting, 1);
         wake_agent(); /* the manager may want to know */
-        while ((closed = atomic_load(&gate_closed)) != GATE_IS_OPEN && !may_go())
-                syscall(SYS_futex, &gate_closed, FUTEX_WAIT_PRIVATE, closed, NULL, NULL, 0);
+        while (!(goes_on = atomic_load(&gate_closed) == GATE_IS_OPEN || may_go()) && may_wait()) {
+                sleep_until(turn, may_wait == always ? 0 : caller_get_deadline());
+                turn = atomic_load(&n_wakes);
+        }
         atomic_fetch_sub(&n_waiting, 1);
+        return goes_on;
+}
+
+bool caller_wait(bool (*may_go)(void))
+{
+        return wait_for_gate(may_go, has_not_ended);
+}
+
+void caller_wake(void)
+{
+        atomic_fetch_add(&n_wakes, 1);
+        syscall(SYS_futex, &n_wakes, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 unsigned int caller_count_waiting(void)
@@ -154,8 +202,14 @@ void caller_step_back(void)
                 if (!atomic_load(&gate_closed))
                         return;
                 atomic_store(&caller_self->is_aside, 1);
-                caller_wait(never);
+                (void)wait_for_gate(never, always); /* it is within a call, which goes on */
         }
+}
+
+void caller_end_waiting(uint64_t deadline_ns)
+{
+        atomic_store(&end_ns, deadline_ns);
+        caller_wake();
 }
 
 void caller_step_aside(void)
@@ -225,5 +279,6 @@ void caller_forget(void)
                 atomic_store(&callers.first->launches, 0);
         }
         atomic_store(&n_waiting, 0);
+        atomic_store(&end_ns, 0);
         atomic_store(&gate_closed, 0);
 }

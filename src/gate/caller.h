@@ -38,7 +38,7 @@ struct caller {
 
 enum gate_position { GATE_IS_OPEN = 0, GATE_IS_CLOSED, GATE_IS_STEPPING };
 
-/* Where the gate is (enum gate_position); also the futex on which waiting threads sleep. */
+/* Where the gate is (enum gate_position). Whoever lets threads on wakes those that wait: caller_wake(). */
 extern _Atomic uint32_t gate_closed;
 
 /* The record of the calling thread. The stubs read it with two instructions: we are loaded at start. */
@@ -73,8 +73,19 @@ void caller_end(void);
 void caller_step_aside(void);
 void caller_step_back(void);
 
-/* caller_wait() - waits until the gate is open, or until @may_go says so. */
-void caller_wait(bool (*may_go)(void));
+/*
+ * caller_wait() - waits until the gate is open, or until @may_go says so. False: the process ends, and the thread may not
+ * wait any longer (ending.h). caller_wake() - the waiting threads look again.
+ */
+bool caller_wait(bool (*may_go)(void));
+void caller_wake(void);
+
+/*
+ * caller_end_waiting() - the process ends: no thread waits at the gate beyond @deadline_ns (CLOCK_MONOTONIC).
+ * caller_get_deadline() - 0: the process does not end.
+ */
+void caller_end_waiting(uint64_t deadline_ns);
+uint64_t caller_get_deadline(void);
 
 /* caller_find_busy() - is a thread inside a driver call, and in which call? */
 bool caller_find_busy(uint32_t *ret_entry);

@@ -2,8 +2,6 @@
 #include "gate/drain.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -273,5 +271,5 @@ void drain_open(void)
 {
         finish_stop();
         atomic_store(&gate_closed, GATE_IS_OPEN);
-        syscall(SYS_futex, &gate_closed, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+        caller_wake();
 }

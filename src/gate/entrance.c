@@ -21,6 +21,12 @@ static CUresult out_of_memory(void)
         return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* As a driver whose own exit handler has run. */
+static CUresult deinitialized(void)
+{
+        return CUDA_ERROR_DEINITIALIZED;
+}
+
 static void flush(struct caller *caller)
 {
         uint32_t launches = atomic_exchange(&caller->launches, 0);
@@ -98,8 +104,8 @@ static entry_function where_to(uint32_t entry)
                 return entry_target[entry];
         else if (enter_in_step(entry))
                 return stub_marked;
-        else
-                caller_wait(may_step);
+        else if (!caller_wait(may_step))
+                return (entry_function)deinitialized;
         return stub_address[entry];
 }
 

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gate/step.h"
 
-#include <limits.h>
-#include <linux/futex.h>
 #include <stdatomic.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "gate/caller.h"
 #include "gate/capture.h"
@@ -48,7 +44,7 @@ void step_begin(uint32_t n_launches, bool is_for_idle)
         step.n = n_launches;
         atomic_store(&step.n_left, n_launches);
         atomic_store(&gate_closed, GATE_IS_STEPPING);
-        syscall(SYS_futex, &gate_closed, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+        caller_wake();
 }
 
 bool step_is_over(void)

@@ -174,6 +174,28 @@ class Endings(case.Case):
         self.host.wait_for("train", lambda v: len(v["processes"]) == 2, "to forget them all")
         self.check_works()
 
+    # A process that is told to end while it is away.
+
+    def test_a_suspended_process_whose_handler_calls_exit_ends_without_a_resume(self):
+        for arguments in ((), ("busy",)):
+            with self.subTest(arguments=arguments):
+                guest = self.host.run("train", "guest-exit", *arguments).wait_ready()
+                self.call(SUSPEND)
+                guest.signal(signal.SIGTERM)
+                self.assertEqual(guest.join(), 7, guest.context())
+                self.assertEqual(guest.lines[1:], [f"freed {DEINITIALIZED}", f"destroyed {DEINITIALIZED}"])
+                self.wait_forgotten(guest)
+                self.call(RESUME)
+                self.step()
+
+    def test_a_process_that_is_told_to_end_after_a_resume_gives_all_back(self):
+        guest = self.host.run("train", "guest-exit").wait_ready()
+        self.call(SUSPEND)
+        self.call(RESUME)
+        guest.signal(signal.SIGTERM)
+        self.assertEqual(guest.join(), 7, guest.context())
+        self.assertEqual(guest.lines[1:], ["freed 0", "destroyed 0"])
+
     # A process whose context is broken.
 
     def say(self, guest, word, answer):
