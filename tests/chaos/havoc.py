@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 
+import freezer
 from wait import until
 from world import chance_of
 
@@ -45,6 +46,8 @@ class Havoc(threading.Thread):
                  (self.fail_step, 6)]
         if options.exec:
             deeds.append((self.restart_guest, 10))
+        if options.freeze:
+            deeds.append((self.freeze_guest, 6))
         if options.simulate:
             deeds.append((self.fail_call, 8))
         functions, weights = zip(*deeds)
@@ -125,6 +128,26 @@ class Havoc(threading.Thread):
         _, program = self.world.pick_program(self.chance)
         if program:
             self.stop(program.guest.pid, self.chance.uniform(0, 1))
+
+    def freeze_guest(self):
+        """Mostly for a moment, and now and then for longer than a call of the driver is waited for."""
+        _, program = self.world.pick_program(self.chance)
+        seconds = self.chance.choice((0.1, 0.5, 0.5, 2, 8))
+        if not program or not program.is_alive():
+            return
+        kind = freezer.find_kinds()[0]
+        try:
+            group = kind(program.guest.pid)
+        except OSError:  # it has ended
+            return
+        try:
+            group.freeze()
+            self.world.ending.wait(seconds)
+        except OSError:
+            return
+        finally:
+            group.close()
+        self.world.count(f"programs frozen for a while ({kind.__name__})")
 
     def stop_any(self):
         pids = [pid for pid, program in self.world.host.processes() if program in OTHERS]

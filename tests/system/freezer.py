@@ -19,7 +19,11 @@ class Group:
     def __init__(self, pid):
         self.folder = self.find_parent() / f"openvgpu-test-{os.getpid()}-{pid}"
         self.folder.mkdir()
-        (self.folder / "cgroup.procs").write_text(str(pid))
+        try:
+            (self.folder / "cgroup.procs").write_text(str(pid))
+        except OSError:
+            self.folder.rmdir()
+            raise
 
     @classmethod
     def find_parent(cls):
@@ -57,7 +61,6 @@ class Group:
     def close(self):
         """The group goes with its process."""
         self.thaw()
-        (self.folder / "cgroup.procs").read_text()
         parent = self.folder.parent / "cgroup.procs"
         for pid in (self.folder / "cgroup.procs").read_text().split():
             with contextlib.suppress(OSError):  # it has ended
