@@ -147,8 +147,11 @@ typedef enum {
 /* Virtual memory management. */
 
 #define CU_MEM_ALLOCATION_TYPE_PINNED            1
+#define CU_MEM_ALLOCATION_TYPE_MANAGED           2
 #define CU_MEM_LOCATION_TYPE_DEVICE              1
+#define CU_MEM_LOCATION_TYPE_HOST                2
 #define CU_MEM_LOCATION_TYPE_HOST_NUMA           3
+#define CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT   4
 #define CU_MEM_HANDLE_TYPE_NONE                  0
 #define CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR 1
 #define CU_MEM_HANDLE_TYPE_FABRIC                8

@@ -19,6 +19,7 @@ struct holding {
         enum holding_kind kind;
         uint64_t bytes;
         uint32_t holds;    /* GATE_HOLDS_* */
+        uint32_t of_each;  /* likewise: of each allocation from this pool */
         CUcontext context; /* current when it was made, or NULL */
         CUdevice device;   /* likewise; it is charged there */
 };
@@ -134,7 +135,7 @@ void holding_mark(CUdeviceptr address, uint32_t holds)
         pthread_mutex_unlock(&holdings.lock);
 }
 
-void holding_mark_key(enum holding_kind kind, uint64_t key, uint32_t holds)
+static void mark_key(enum holding_kind kind, uint64_t key, uint32_t holds, uint32_t of_each)
 {
         CLEANUP(freep) struct holding *spare = calloc(1, sizeof(*spare));
         struct holding *holding;
@@ -148,7 +149,31 @@ void holding_mark_key(enum holding_kind kind, uint64_t key, uint32_t holds)
                 quota_count_allocations(1);
         }
         mark_locked(holding, holds);
+        if (holding)
+                holding->of_each |= of_each;
         pthread_mutex_unlock(&holdings.lock);
+}
+
+void holding_mark_key(enum holding_kind kind, uint64_t key, uint32_t holds)
+{
+        mark_key(kind, key, holds, 0);
+}
+
+void holding_note_pool(uint64_t key, uint32_t holds, uint32_t of_each)
+{
+        mark_key(HOLDING_POOL, key, holds, of_each);
+}
+
+uint32_t holding_get_of_each(uint64_t key)
+{
+        const struct holding *holding;
+        uint32_t of_each;
+
+        pthread_mutex_lock(&holdings.lock);
+        holding = (struct holding *)hash_find(&holdings.by_key[HOLDING_POOL], key);
+        of_each = holding ? holding->of_each : 0;
+        pthread_mutex_unlock(&holdings.lock);
+        return of_each;
 }
 
 static struct holding *find_in_context(CUcontext context)

@@ -28,7 +28,7 @@ enum holding_kind {
         HOLDING_ARRAY,
         HOLDING_MIPMAP,
         HOLDING_IPC,      /* what cuIpcCloseMemHandle() closes */
-        HOLDING_POOL,     /* of another process, or exported to one */
+        HOLDING_POOL,     /* of another process, exported to one, or of managed or host memory */
         HOLDING_EXTERNAL, /* of another library */
         HOLDING_BUFFER,   /* the same, by the number of OpenGL's */
         HOLDING_KINDS,
@@ -59,6 +59,13 @@ void holding_mark(CUdeviceptr address, uint32_t holds);
 
 /* holding_mark_key() - the same of what has @key; it is held from now on if it has not been. */
 void holding_mark_key(enum holding_kind kind, uint64_t key, uint32_t holds);
+
+/*
+ * holding_note_pool() - the process has the pool @key from now on, is held for @holds because of the pool, and for
+ * @of_each because of each allocation from it. holding_get_of_each() - the latter; 0 for a pool that was not noted.
+ */
+void holding_note_pool(uint64_t key, uint32_t holds, uint32_t of_each);
+uint32_t holding_get_of_each(uint64_t key);
 
 /* holding_drop_context() - drop all that was made while @context was current: it is gone. */
 void holding_drop_context(CUcontext context);

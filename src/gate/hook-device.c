@@ -27,20 +27,6 @@ CUresult our_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
         return DRIVER(cuDeviceGetMemPool)(pool, device);
 }
 
-CUresult our_cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, int type)
-{
-        if (!visible_has_location(location))
-                return CUDA_ERROR_INVALID_DEVICE;
-        return DRIVER(cuMemGetDefaultMemPool)(pool, location, type);
-}
-
-CUresult our_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, int type)
-{
-        if (!visible_has_location(location))
-                return CUDA_ERROR_INVALID_DEVICE;
-        return DRIVER(cuMemGetMemPool)(pool, location, type);
-}
-
 /* Managed memory: it would go there. Other advice has nothing to do with a device, and its number may be any. */
 
 #define ADVISE_SET_PREFERRED_LOCATION 3

@@ -35,13 +35,16 @@ struct ordered {
         struct holding *holding;
 };
 
-static bool ordered_begin(struct ordered *ret, size_t size, CUstream stream, bool is_per_thread)
+/* @of_each: what an allocation from its pool holds the process for. Memory on the host is not charged. */
+static bool ordered_begin(struct ordered *ret, size_t size, uint32_t of_each, CUstream stream,
+                          bool is_per_thread)
 {
         *ret = (struct ordered){ .graph = NULL };
         if (capture_is_active() && graph_capture_find(stream, is_per_thread, &ret->graph))
                 ret->memory = graph_memory_new(size, current_device());
         else
-                ret->holding = holding_new(HOLDING_POINTER, size, 0);
+                ret->holding = holding_new(HOLDING_POINTER,
+                                           of_each & GATE_HOLDS_HOST_POOL ? 0 : size, of_each);
         return ret->memory || ret->holding;
 }
 
@@ -64,7 +67,7 @@ static CUresult allocate_async(__typeof__(&cuMemAllocAsync) real, bool is_per_th
         if (pool_allocate(pointer, size, NULL, (struct pool_stream){ stream, is_per_thread },
                           &result))
                 return result;
-        if (!ordered_begin(&ordered, size, stream, is_per_thread))
+        if (!ordered_begin(&ordered, size, 0, stream, is_per_thread))
                 return CUDA_ERROR_OUT_OF_MEMORY;
         return ordered_keep(&ordered, real(pointer, size, stream), pointer);
 }
@@ -93,7 +96,8 @@ static CUresult allocate_from_pool(__typeof__(&cuMemAllocFromPoolAsync) real, bo
         if (pool_allocate(pointer, size, pool, (struct pool_stream){ stream, is_per_thread },
                           &result))
                 return result;
-        if (!ordered_begin(&ordered, size, stream, is_per_thread))
+        if (!ordered_begin(&ordered, size, holding_get_of_each(key_of(pool)), stream,
+                           is_per_thread))
                 return CUDA_ERROR_OUT_OF_MEMORY;
         return ordered_keep(&ordered, real(pointer, size, pool, stream), pointer);
 }
@@ -274,6 +278,48 @@ CUresult our_cuMemSetMemPool(CUmemLocation *location, int type, CUmemoryPool poo
         return DRIVER(cuMemSetMemPool)(location, type, pool);
 }
 
+/*
+ * Measured on an H100: with a pool of managed memory, even an empty one, the checkpoint succeeds and the restore loses
+ * the process; with memory of a pool on the host that has a maximum size, the checkpoint never returns.
+ */
+static void note_kind(CUmemoryPool pool, int type, const CUmemLocation *location)
+{
+        bool is_on_host = location->type == CU_MEM_LOCATION_TYPE_HOST ||
+                          location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+                          location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+
+        if (type == CU_MEM_ALLOCATION_TYPE_MANAGED)
+                holding_note_pool(key_of(pool), GATE_HOLDS_MANAGED_POOL, GATE_HOLDS_MANAGED_POOL);
+        else if (is_on_host)
+                holding_note_pool(key_of(pool), 0, GATE_HOLDS_HOST_POOL);
+}
+
+/* The pools that are there without being made. What such a one of managed memory does was not measured. */
+
+CUresult our_cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, int type)
+{
+        CUresult result;
+
+        if (!visible_has_location(location))
+                return CUDA_ERROR_INVALID_DEVICE;
+        result = DRIVER(cuMemGetDefaultMemPool)(pool, location, type);
+        if (result == CUDA_SUCCESS)
+                note_kind(*pool, type, location);
+        return result;
+}
+
+CUresult our_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, int type)
+{
+        CUresult result;
+
+        if (!visible_has_location(location))
+                return CUDA_ERROR_INVALID_DEVICE;
+        result = DRIVER(cuMemGetMemPool)(pool, location, type);
+        if (result == CUDA_SUCCESS)
+                note_kind(*pool, type, location);
+        return result;
+}
+
 CUresult our_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 {
         CUresult result;
@@ -281,8 +327,10 @@ CUresult our_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
         if (props && !visible_has_location(&props->location))
                 return CUDA_ERROR_INVALID_DEVICE;
         result = DRIVER(cuMemPoolCreate)(pool, props);
-        if (result == CUDA_SUCCESS)
+        if (result == CUDA_SUCCESS) {
+                note_kind(*pool, props->allocType, &props->location);
                 pool_created(*pool, props);
+        }
         return result;
 }
 

@@ -348,6 +348,65 @@ FAKE_TEST(test_an_imported_pool_of_the_driver_is_held_until_it_and_its_memory_ar
         check(slot->holds == 0 && slot->n_allocations == 0);
 }
 
+FAKE_TEST(test_a_pool_of_managed_memory_is_held_while_it_or_memory_of_it_is_there)
+{
+        struct instance_page *page = fake_guest_start(GIB);
+        const struct instance_page_slot *slot = &page->slot[FAKE_SLOT];
+        const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_MANAGED };
+        CUdeviceptr pointer;
+        CUmemoryPool pool;
+
+        check(cuMemPoolCreate(&pool, &props) == CUDA_SUCCESS);
+        check(slot->holds == GATE_HOLDS_MANAGED_POOL);
+        check(fake_close(FAKE_GUEST_TIMEOUT_MS).holds == GATE_HOLDS_MANAGED_POOL);
+        fake_guest_command(GATE_OPEN);
+        check(cuMemAllocFromPoolAsync(&pointer, 1024, pool, NULL) == CUDA_SUCCESS);
+        check(cuMemFreeAsync(pointer, NULL) == CUDA_SUCCESS);
+        check(slot->holds == GATE_HOLDS_MANAGED_POOL);
+        check(cuMemPoolDestroy(pool) == CUDA_SUCCESS);
+        check(slot->holds == 0 && slot->n_allocations == 0);
+}
+
+/* Each of them; the pool itself is no reason, and the device has nothing of it. */
+FAKE_TEST(test_memory_of_a_pool_on_the_host_is_held)
+{
+        struct instance_page *page = fake_guest_start(GIB);
+        const struct instance_page_slot *slot = &page->slot[FAKE_SLOT];
+        const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .location = { CU_MEM_LOCATION_TYPE_HOST, 0 },
+                                       .maxSize = 2 * MIB };
+        CUdeviceptr first, second;
+        CUmemoryPool pool;
+
+        check(cuMemPoolCreate(&pool, &props) == CUDA_SUCCESS);
+        check(slot->holds == 0);
+        check(cuMemAllocFromPoolAsync(&first, 1024, pool, NULL) == CUDA_SUCCESS);
+        check(cuMemAllocFromPoolAsync_ptsz(&second, 1024, pool, NULL) == CUDA_SUCCESS);
+        check(slot->holds == GATE_HOLDS_HOST_POOL);
+        check(slot->used[INSTANCE_PAGE_FIXED] == 0);
+        check(fake_close(FAKE_GUEST_TIMEOUT_MS).holds == GATE_HOLDS_HOST_POOL);
+        fake_guest_command(GATE_OPEN);
+        check(cuMemFreeAsync(first, NULL) == CUDA_SUCCESS);
+        check(slot->holds == GATE_HOLDS_HOST_POOL);
+        check(cuMemFree_v2(second) == CUDA_SUCCESS);
+        check(slot->holds == 0);
+        check(cuMemPoolDestroy(pool) == CUDA_SUCCESS);
+}
+
+/* They are there without being made, and cannot be destroyed. */
+FAKE_TEST(test_a_pool_of_managed_memory_that_is_there_is_held_from_when_it_is_known)
+{
+        struct instance_page *page = fake_guest_start(GIB);
+        CUmemLocation here = { CU_MEM_LOCATION_TYPE_DEVICE, 0 };
+        CUmemoryPool pool;
+
+        check(cuMemGetMemPool(&pool, &here, CU_MEM_ALLOCATION_TYPE_PINNED) == CUDA_SUCCESS);
+        check(cuMemGetDefaultMemPool(&pool, &here, CU_MEM_ALLOCATION_TYPE_PINNED) == CUDA_SUCCESS);
+        check(page->slot[FAKE_SLOT].holds == 0);
+        check(cuMemGetMemPool(&pool, &here, CU_MEM_ALLOCATION_TYPE_MANAGED) == CUDA_SUCCESS);
+        check(page->slot[FAKE_SLOT].holds == GATE_HOLDS_MANAGED_POOL);
+}
+
 FAKE_TEST(test_what_a_context_takes_with_it_is_held_no_more)
 {
         struct instance_page *page = fake_guest_start(GIB);
@@ -528,6 +587,11 @@ int main(void)
                 cmocka_unit_test(test_a_dma_buf_is_held_until_its_memory_is_freed),
                 cmocka_unit_test(
                         test_an_imported_pool_of_the_driver_is_held_until_it_and_its_memory_are_gone),
+                cmocka_unit_test(
+                        test_a_pool_of_managed_memory_is_held_while_it_or_memory_of_it_is_there),
+                cmocka_unit_test(test_memory_of_a_pool_on_the_host_is_held),
+                cmocka_unit_test(
+                        test_a_pool_of_managed_memory_that_is_there_is_held_from_when_it_is_known),
                 cmocka_unit_test(test_what_a_context_takes_with_it_is_held_no_more),
                 cmocka_unit_test(test_a_context_that_was_detached_is_waited_for_no_more),
                 cmocka_unit_test(test_closing_waits_for_a_capture_and_does_not_ruin_it),

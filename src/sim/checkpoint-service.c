@@ -26,6 +26,7 @@
 #include "sim/call.h"
 #include "sim/context.h"
 #include "sim/memory-file.h"
+#include "sim/memory.h"
 #include "sim/process.h"
 #include "sim/snapshot.h"
 
@@ -143,11 +144,20 @@ static CUresult find_room(struct room *room)
         return service.is_spoiled ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
+static bool never_returns(void)
+{
+        PROCESS_LOCKED();
+
+        return memory_has_bounded_host_pool();
+}
+
 static CUresult checkpoint(const struct checkpoint_request *request, int caller)
 {
         CLEANUP(room_deinit) struct room room = { 0 };
         CUresult result = find_room(&room);
 
+        while (never_returns()) /* nor does the process run: it can only be ended */
+                (void)pause();
         if (result != CUDA_SUCCESS)
                 return result;
         if (call_is_synchronizing())

@@ -71,6 +71,15 @@ void memory_release_pool(CUmemoryPool pool);
 /* memory_pool_handle_types() - as what @pool can be exported; pool.c. */
 int memory_pool_handle_types(CUmemoryPool pool);
 
+/* memory_has_managed_pool() - is there a pool of managed memory? Such a process is lost by a restore. */
+bool memory_has_managed_pool(void);
+
+/*
+ * memory_has_bounded_host_pool() - is there memory of a pool on the host that has a maximum size? The checkpoint of
+ * such a process never returns.
+ */
+bool memory_has_bounded_host_pool(void);
+
 /* memory_has_managed() - is there managed memory? The driver's checkpoint refuses it. */
 bool memory_has_managed(void);
 

@@ -25,9 +25,14 @@
 
 #define ATTRIBUTES_END (CU_MEMPOOL_ATTR_USED_MEM_HIGH + 1)
 
+enum pool_kind { POOL_OF_DEVICE = 0, POOL_OF_HOST, POOL_OF_MANAGED };
+
+/* Pools of all kinds take their memory of a device here: a program cannot tell. */
 struct CUmemPoolHandle_st {
         struct object object;
-        CUdevice device;
+        enum pool_kind kind;
+        CUdevice device; /* of those of a device */
+        size_t size_max; /* 0: none */
         bool is_default, is_imported;
         int handle_types; /* as what it can be exported */
         uint64_t attribute[ATTRIBUTES_END];
@@ -45,6 +50,50 @@ static CUmemoryPool new_pool(CUdevice device)
         pool->attribute[CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES] = 1;
         object_add(&pool->object, OBJECT_POOL);
         return pool;
+}
+
+static struct {
+        size_t n_managed;
+        CUmemoryPool of_host, of_managed; /* those that are there without being made; or NULL */
+} pools;
+
+static CUmemoryPool new_pool_of(enum pool_kind kind, size_t size_max)
+{
+        CUmemoryPool pool = new_pool(0);
+
+        if (!pool)
+                return NULL;
+        pool->kind = kind;
+        pool->size_max = size_max;
+        pools.n_managed += kind == POOL_OF_MANAGED;
+        return pool;
+}
+
+static CUmemoryPool get_default_of(enum pool_kind kind)
+{
+        CUmemoryPool *pool = kind == POOL_OF_HOST ? &pools.of_host : &pools.of_managed;
+
+        if (!*pool)
+                *pool = new_pool_of(kind, 0);
+        if (*pool)
+                (*pool)->is_default = true;
+        return *pool;
+}
+
+bool memory_has_managed_pool(void)
+{
+        return pools.n_managed > 0;
+}
+
+bool memory_has_bounded_host_pool(void)
+{
+        for (size_t i = 0; i < process.regions.n; i++) {
+                const struct region *region = (struct region *)process.regions.ranges[i];
+
+                if (region->pool && region->pool->kind == POOL_OF_HOST && region->pool->size_max)
+                        return true;
+        }
+        return false;
 }
 
 static CUmemoryPool get_default(CUdevice device)
@@ -204,23 +253,65 @@ CUresult sim_cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 
         if (!process_device(device))
                 return CUDA_ERROR_INVALID_DEVICE;
-        if (!object_find(pool, OBJECT_POOL) || pool->device != device || pool->is_imported)
+        if (!object_find(pool, OBJECT_POOL) || pool->device != device || pool->is_imported ||
+            pool->kind != POOL_OF_DEVICE)
                 return CUDA_ERROR_INVALID_VALUE;
         process.device[device].pool = pool;
         return CUDA_SUCCESS;
 }
 
-CUresult sim_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
+static bool find_kind(enum pool_kind *ret_kind, int type, const CUmemLocation *location)
 {
+        bool is_of_device = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
+
+        if (is_of_device && !process_device(location->id))
+                return false;
+        if (type == CU_MEM_ALLOCATION_TYPE_MANAGED)
+                *ret_kind = POOL_OF_MANAGED;
+        else if (type == CU_MEM_ALLOCATION_TYPE_PINNED && is_of_device)
+                *ret_kind = POOL_OF_DEVICE;
+        else if (type == CU_MEM_ALLOCATION_TYPE_PINNED &&
+                 location->type >= CU_MEM_LOCATION_TYPE_HOST &&
+                 location->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
+                *ret_kind = POOL_OF_HOST;
+        else
+                return false;
+        return true;
+}
+
+static CUresult give_pool_of(CUmemoryPool *pool, const CUmemLocation *location, int type,
+                             CUmemoryPool (*get)(CUdevice))
+{
+        enum pool_kind kind;
         PROCESS_LOCKED();
 
-        if (!pool || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
-            props->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-            !process_device(props->location.id))
+        if (!pool || !location || !find_kind(&kind, type, location))
+                return CUDA_ERROR_INVALID_VALUE;
+        *pool = kind == POOL_OF_DEVICE ? get(location->id) : get_default_of(kind);
+        return *pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult sim_cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, int type)
+{
+        return give_pool_of(pool, location, type, get_default);
+}
+
+CUresult sim_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, int type)
+{
+        return give_pool_of(pool, location, type, get_current);
+}
+
+CUresult sim_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
+{
+        enum pool_kind kind;
+        PROCESS_LOCKED();
+
+        if (!pool || !props || !find_kind(&kind, props->allocType, &props->location))
                 return CUDA_ERROR_INVALID_VALUE;
         if (props->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
                 return CUDA_ERROR_NOT_SUPPORTED;
-        *pool = new_pool(props->location.id);
+        *pool = kind == POOL_OF_DEVICE ? new_pool(props->location.id)
+                                       : new_pool_of(kind, props->maxSize);
         if (!*pool)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         (*pool)->handle_types = props->handleTypes;
@@ -234,6 +325,7 @@ CUresult sim_cuMemPoolDestroy(CUmemoryPool pool)
         if (!object_find(pool, OBJECT_POOL) || pool->is_default)
                 return CUDA_ERROR_INVALID_VALUE;
         memory_release_pool(pool);
+        pools.n_managed -= pool->kind == POOL_OF_MANAGED;
         object_remove(&pool->object);
         free(pool);
         return CUDA_SUCCESS;

@@ -16,7 +16,7 @@
 #include "sim/memory.h"
 
 static struct {
-        bool has_imported; /* the real driver can't restore such a process */
+        bool has_imported, has_managed_pool; /* the real driver can't restore such a process */
         bool has_failed;
         bool is_elsewhere; /* in custom storage */
 } snapshot;
@@ -68,6 +68,7 @@ static CUresult save(void)
         CUresult result = CUDA_SUCCESS;
 
         snapshot.has_imported = handle_has_imported();
+        snapshot.has_managed_pool = memory_has_managed_pool();
         snapshot.has_failed = false;
         snapshot.is_elsewhere = false;
         for (struct mapping *mapping = process.mappings; mapping; mapping = mapping->next)
@@ -191,7 +192,7 @@ static CUresult settle(const int *to)
         struct need need = { { 0 } };
         CUresult result;
 
-        if (snapshot.has_imported)
+        if (snapshot.has_imported || snapshot.has_managed_pool)
                 return CUDA_ERROR_NOT_SUPPORTED; /* measured */
         count_need(&need, to);
         result = charge_need(&need);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a checkpoint does to memory: kept, given back, moved to another device, or lost. */
 
+#include <pthread.h>
+#include <unistd.h>
+
 #include "sim/test-target.h"
 
 static void control_cycles(int socket)
@@ -122,6 +125,82 @@ static void test_managed_memory_is_refused_and_harmless(void **state)
 {
         (void)state;
         guest_run(control_managed);
+}
+
+/* Measured: nothing need be allocated from it. */
+static void have_managed_pool(int socket)
+{
+        const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_MANAGED };
+        CUmemoryPool pool;
+
+        (void)guest_init(0);
+        must(cuMemPoolCreate(&pool, &props));
+        guest_tell(socket, 0, -1);
+        (void)guest_hear(socket, NULL);
+}
+
+static void control_managed_pool(int socket)
+{
+        (void)socket;
+        start(have_managed_pool);
+        (void)guest_init(0);
+        must(lock(0));
+        must(checkpoint());
+        must_equal(restore(NULL, 0), CUDA_ERROR_NOT_SUPPORTED);
+        must_equal(restore(NULL, 0), CUDA_ERROR_OPERATING_SYSTEM);
+        must_equal(guest_kill(&target), 128 + SIGKILL);
+}
+
+static void test_a_managed_pool_loses_the_process(void **state)
+{
+        (void)state;
+        guest_run(control_managed_pool);
+}
+
+static void have_host_pool(int socket)
+{
+        const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .location = { CU_MEM_LOCATION_TYPE_HOST, 0 },
+                                       .maxSize = 2 * MIB };
+        CUdeviceptr pointer;
+        CUmemoryPool pool;
+
+        (void)guest_init(0);
+        must(cuMemPoolCreate(&pool, &props));
+        must(cuMemAllocFromPoolAsync(&pointer, 1024, pool, NULL));
+        must(cuMemsetD8_v2(pointer, 1, 1024));
+        guest_tell(socket, 0, -1);
+        (void)guest_hear(socket, NULL);
+}
+
+static void *await_checkpoint(void *result)
+{
+        *(CUresult *)result = checkpoint();
+        return NULL;
+}
+
+/* The call returns when the process has ended, and says that it could not be reached. */
+static void control_host_pool(int socket)
+{
+        CUresult result = CUDA_SUCCESS;
+        pthread_t thread;
+
+        (void)socket;
+        start(have_host_pool);
+        (void)guest_init(0);
+        must(lock(0));
+        must_equal(pthread_create(&thread, NULL, await_checkpoint, &result), 0);
+        for (int i = 0; i < 100; i++, usleep(1000)) /* one that returned would be seen by then */
+                must_equal(get_state(), CU_PROCESS_STATE_LOCKED);
+        must_equal(guest_kill(&target), 128 + SIGKILL);
+        must_equal(pthread_join(thread, NULL), 0);
+        must_equal(result, CUDA_ERROR_OPERATING_SYSTEM);
+}
+
+static void test_the_checkpoint_of_memory_of_a_host_pool_never_returns(void **state)
+{
+        (void)state;
+        guest_run(control_host_pool);
 }
 
 #define PAGE (2 * MIB)
@@ -304,6 +383,8 @@ int main(void)
                 cmocka_unit_test(test_a_cycle_keeps_memory_and_frees_the_device_and_moves),
                 cmocka_unit_test(test_a_restore_without_room_loses_the_process_and_no_memory),
                 cmocka_unit_test(test_managed_memory_is_refused_and_harmless),
+                cmocka_unit_test(test_a_managed_pool_loses_the_process),
+                cmocka_unit_test(test_the_checkpoint_of_memory_of_a_host_pool_never_returns),
                 cmocka_unit_test(test_sharing_ends_with_a_checkpoint),
                 cmocka_unit_test(test_held_imports_lose_the_process),
                 cmocka_unit_test(test_a_moved_guest_exports_but_cannot_import),

@@ -270,7 +270,10 @@ struct gate_step {
         32u /* memory that others have by the driver's own handle, not by a ticket */
 #define GATE_HOLDS_UNPROVEN \
         64u /* of other libraries, or a sparse array: nobody knows what a checkpoint makes of it */
-#define GATE_HOLDS_KINDS 7
+#define GATE_HOLDS_MANAGED_POOL \
+        128u /* a pool of managed memory, even empty: the restore loses the guest */
+#define GATE_HOLDS_HOST_POOL 256u /* memory of a pool on the host: the checkpoint never returns */
+#define GATE_HOLDS_KINDS     9
 
 /*
  * Shall the gate say in the instance page whether the process has work for the device (REPORT), and

@@ -7,6 +7,8 @@
  *     device      SIZE bytes of device memory, 16 MiB unless said otherwise
  *     attempt     the same, but prints "refused" and goes on where there is none, else "got"
  *     managed     as many of managed memory
+ *     managed-pool  a pool of managed memory, with nothing allocated from it
+ *     host-pool   a piece of memory of a pool on the host that has a maximum size
  *     array       as many of an array
  *     mipmapped   about a third more of one with levels
  *     imported    a pool that it exports to itself: one with a maximum size, for other pools are the gate's
@@ -51,6 +53,23 @@ static void make(void)
         prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
         prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
         must(DRIVER(cuMemCreate)(&held.made, PIECE, &prop, 0));
+}
+
+static void make_managed_pool(void)
+{
+        const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_MANAGED };
+
+        must(DRIVER(cuMemPoolCreate)(&held.pool, &props));
+}
+
+static void make_host_pool(void)
+{
+        const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .location = { CU_MEM_LOCATION_TYPE_HOST, 0 },
+                                       .maxSize = PIECE };
+
+        must(DRIVER(cuMemPoolCreate)(&held.pool, &props));
+        must(DRIVER(cuMemAllocFromPoolAsync)(&held.pooled, 1024, held.pool, NULL));
 }
 
 static int export_pool(void)
@@ -258,6 +277,10 @@ static int do_word(const char *word)
                 attempt();
         else if (strcmp(word, "managed") == 0)
                 must(DRIVER(cuMemAllocManaged)(&held.managed, held.size, CU_MEM_ATTACH_GLOBAL));
+        else if (strcmp(word, "managed-pool") == 0)
+                make_managed_pool();
+        else if (strcmp(word, "host-pool") == 0)
+                make_host_pool();
         else if (strcmp(word, "array") == 0)
                 make_array();
         else if (strcmp(word, "mipmapped") == 0)

@@ -136,6 +136,8 @@ class OneKind(case.Case):
         wait_shown(self.host, 16 * MIB)
         check_metadata(self, self.host, live=True)
         for what, why in (("managed", "which the driver cannot checkpoint"),
+                          ("managed-pool", "a pool of managed memory (cuMemPoolCreate"),
+                          ("host-pool", "memory of a pool on the host (cuMemPoolCreate)"),
                           ("imported", "which the driver cannot checkpoint"),
                           ("registered", "a dma-buf (RDMA)"), ("mapped", "a dma-buf (RDMA)")):
             with self.subTest(what):

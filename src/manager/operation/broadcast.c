@@ -146,6 +146,11 @@ static const struct {
           "something of which it is not known whether the driver's checkpoint brings it back: memory or "
           "semaphores of another library (cuImportExternalMemory), resources of graphics, EGL or VDPAU, or "
           "memory that is mapped into an array (cuMemMapArrayAsync)" },
+        { GATE_HOLDS_MANAGED_POOL,
+          "a pool of managed memory (cuMemPoolCreate, cuMemGetMemPool), with which the driver would lose it, "
+          "even if the pool is empty" },
+        { GATE_HOLDS_HOST_POOL,
+          "memory of a pool on the host (cuMemPoolCreate), of which the driver's checkpoint never returns" },
 };
 
 const char *broadcast_what_keeps(uint32_t holds)

@@ -208,12 +208,15 @@ uint64_t facts_get_uses(const struct instance *instance)
                 if (guest->is_dead)
                         continue;
                 guest_get_use(guest, &use);
-                uses |= (use.holds & GATE_HOLDS_MANAGED ? STATE_USES_MANAGED : 0) |
+                uses |= (use.holds & (GATE_HOLDS_MANAGED | GATE_HOLDS_MANAGED_POOL)
+                                 ? STATE_USES_MANAGED
+                                 : 0) |
                         (use.holds & (GATE_HOLDS_IMPORTED | GATE_HOLDS_FABRIC |
                                       GATE_HOLDS_EXPORTED | GATE_HOLDS_UNPROVEN)
                                  ? STATE_USES_IMPORTED
                                  : 0) |
-                        (use.holds & (GATE_HOLDS_REGISTERED | GATE_HOLDS_MULTICAST)
+                        (use.holds & (GATE_HOLDS_REGISTERED | GATE_HOLDS_MULTICAST |
+                                      GATE_HOLDS_HOST_POOL)
                                  ? STATE_USES_REGISTERED
                                  : 0);
         }
