@@ -95,8 +95,8 @@ int vgpu_time_sharing_set(struct vgpu_client *client, const char *device,
  * vgpu_time_sharing_set_share() - give the vGPU @name a share of its device's time, at any time
  * @percent:  1 to 100; 0: none
  *
- * Errors: VGPU_ERROR_NO_SUCH_VGPU. VGPU_ERROR_INVALID_PARAMETER: the shares of the device would
- * add up to more than 100. VGPU_ERROR_PERMISSION_DENIED.
+ * Errors: VGPU_ERROR_NO_SUCH_VGPU. VGPU_ERROR_INVALID_PARAMETER. VGPU_ERROR_NO_ROOM: the shares of
+ * the device would add up to more than 100. VGPU_ERROR_PERMISSION_DENIED.
  */
 int vgpu_time_sharing_set_share(struct vgpu_client *client, const char *name, uint32_t percent);
 

@@ -41,6 +41,11 @@ class Connection:
             self.close()
             raise _errors.PermissionDenied(f"no permission to talk to vgpud at {self.path}",
                                            "vgpud --group says who may use it") from error
+        except ConnectionRefusedError as error:
+            self.close()
+            raise _errors.NoManager(f"the vgpud at {self.path} has ended",
+                                    "its vGPUs are kept and their programs run on: start it again, with the options "
+                                    "that it had") from error
         except OSError as error:
             self.close()
             raise _errors.NoManager(f"no vgpud answers at {self.path}",

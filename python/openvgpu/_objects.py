@@ -191,6 +191,7 @@ class Info:
     descriptors_used: int = 0
     descriptors_limit: int = 0
     kernel_limits: str = ""  # "in force", or "off" and why: vgpud --kernel-limits
+    scenario: str = ""  # file that vgpud plays for NVML: vgpud --scenario; "": none
 
 
 @dataclasses.dataclass(frozen=True)

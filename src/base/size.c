@@ -68,6 +68,14 @@ int size_parse(uint64_t *ret_bytes, const char *text)
         return 0;
 }
 
+bool size_lacks_unit(const char *text)
+{
+        size_t digits = strspn(text, "0123456789");
+
+        return digits > 0 && text[digits] == '\0' && strtoull(text, NULL, 10) < MIB &&
+               strspn(text, "0") < digits;
+}
+
 char *size_format(char *text, uint64_t bytes)
 {
         for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {

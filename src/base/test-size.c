@@ -44,6 +44,20 @@ static void test_what_is_not_a_size_is_refused_and_changes_nothing(void **state)
         }
 }
 
+static void test_a_small_number_lacks_its_unit(void **state)
+{
+        (void)state;
+
+        assert_true(size_lacks_unit("40"));
+        assert_true(size_lacks_unit("1048575"));
+        assert_false(size_lacks_unit("1048576"));
+        assert_false(size_lacks_unit("42949672960"));
+        assert_false(size_lacks_unit("0"));
+        assert_false(size_lacks_unit("40G"));
+        assert_false(size_lacks_unit("40B"));
+        assert_false(size_lacks_unit(""));
+}
+
 static void test_too_large_is_told_from_malformed(void **state)
 {
         uint64_t bytes;
@@ -69,6 +83,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_units_are_powers_of_1024),
                 cmocka_unit_test(test_what_is_not_a_size_is_refused_and_changes_nothing),
+                cmocka_unit_test(test_a_small_number_lacks_its_unit),
                 cmocka_unit_test(test_too_large_is_told_from_malformed),
                 cmocka_unit_test(test_format_reads_like_a_person_would_write),
         };

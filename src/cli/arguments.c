@@ -9,6 +9,7 @@
 
 #include "base/size.h"
 #include "base/text.h"
+#include "cli/duration.h"
 #include "cli/say.h"
 
 /* Parsing goes on after an error, so that a --json behind it still decides how it is told. */
@@ -44,24 +45,58 @@ static size_t count_options(const struct command *command)
 /* Every command has them; take_option() knows them. */
 static const char *const everywhere[] = { "json", "help" };
 
-static void complain_unknown(struct parser *parser, const char *name)
+static bool has_option(const struct command *command, const char *name)
 {
-        const struct command *command = parser->arguments->command;
+        for (size_t i = 0; i < count_options(command); i++)
+                if (strcmp(command->options[i].name, name) == 0)
+                        return true;
+        for (size_t i = 0; i < sizeof(everywhere) / sizeof(everywhere[0]); i++)
+                if (strcmp(everywhere[i], name) == 0)
+                        return true;
+        return false;
+}
+
+/* What other tools call it; the first that the command has. */
+static const struct {
+        const char *other, *ours;
+} synonyms[] = {
+        { "q", "names" },      { "quiet", "names" },  { "w", "watch" },    { "f", "watch" },
+        { "follow", "watch" }, { "watch", "follow" }, { "mem", "fb" },     { "size", "fb" },
+        { "gpu", "device" },   { "gpus", "devices" }, { "o", "json" },     { "output", "json" },
+        { "format", "json" },  { "time", "timeout" }, { "t", "timeout" },  { "interval", "delay" },
+        { "d", "delay" },      { "n", "name" },       { "user", "owner" },
+};
+
+static const char *find_similar(const struct command *command, const char *name)
+{
         const char *similar = NULL;
         size_t least = TEXT_LEAST;
-        char hint[128];
 
-        for (size_t i = 0; i < count_options(command); i++)
+        for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++)
+                if (strcmp(synonyms[i].other, name) == 0 && has_option(command, synonyms[i].ours))
+                        return synonyms[i].ours;
+        for (size_t i = 0; name[0] && name[1] && i < count_options(command); i++)
                 if (text_is_closer(name, command->options[i].name, &least))
                         similar = command->options[i].name;
         for (size_t i = 0; i < sizeof(everywhere) / sizeof(everywhere[0]); i++)
                 if (text_is_closer(name, everywhere[i], &least))
                         similar = everywhere[i];
+        return similar;
+}
+
+static void complain_unknown(struct parser *parser, const char *name, const char *word)
+{
+        const struct command *command = parser->arguments->command;
+        const char *similar = find_similar(command, name);
+        char hint[128];
+
         if (similar)
                 snprintf(hint, sizeof(hint), "did you mean '--%s'?", similar);
+        else if (word[1] != '-')
+                snprintf(hint, sizeof(hint), "names cannot begin with '-'");
         else
                 snprintf(hint, sizeof(hint), "see 'vgpu help %s'", command->name);
-        complain(parser, hint, "unknown option '--%s'", name);
+        complain(parser, hint, "unknown option '%s'", word);
 }
 
 /* Is @word, of @length letters without the dashes, the option? One letter may be its short form. */
@@ -112,19 +147,9 @@ static int take_option(struct parser *parser, const char *word, const char *next
                 arguments->is_json = true;
         else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
                 arguments->wants_help = true;
-        else if (is_long)
-                complain_unknown(parser, name);
         else
-                complain(parser, "names cannot begin with '-'", "unknown option '%s'", word);
+                complain_unknown(parser, name, word);
         return 1;
-}
-
-static bool has_option(const struct command *command, const char *name)
-{
-        for (size_t i = 0; i < count_options(command); i++)
-                if (strcmp(command->options[i].name, name) == 0)
-                        return true;
-        return false;
 }
 
 /* A number behind a name is a device: 'vgpu migrate train 1'. No vGPU is called so. */
@@ -225,10 +250,15 @@ const char *arguments_get(const struct arguments *arguments, const char *name)
 int arguments_get_size(const struct arguments *arguments, const char *name, uint64_t *value)
 {
         const char *text = arguments_get(arguments, name);
+        char hint[64];
         int r;
 
         if (!text)
                 return 0;
+        if (size_lacks_unit(text)) {
+                snprintf(hint, sizeof(hint), "did you mean '--%s %sG'?", name, text);
+                return say_usage(arguments, hint, "--%s: '%s' has no unit", name, text);
+        }
         r = size_parse(value, text);
         if (r == -ERANGE)
                 return say_usage(arguments, "", "--%s: '%s' is more than there can be", name, text);
@@ -244,16 +274,10 @@ int arguments_get_size(const struct arguments *arguments, const char *name, uint
 int arguments_get_seconds(const struct arguments *arguments, const char *name, double *value)
 {
         const char *text = arguments_get(arguments, name);
-        double seconds;
-        char *end;
 
-        if (!text)
-                return 0;
-        seconds = strtod(text, &end);
-        if (strspn(text, "0123456789.") != strlen(text) || end == text || *end || seconds <= 0)
-                return say_usage(arguments, "write seconds, as 30 or 0.5",
-                                 "--%s: '%s' is not a time", name, text);
-        *value = seconds;
+        if (text && duration_parse(value, text) < 0)
+                return say_usage(arguments, DURATION_EXAMPLE, "--%s: '%s' is not a time", name,
+                                 text);
         return 0;
 }
 
@@ -261,19 +285,19 @@ int arguments_get_number(const struct arguments *arguments, const char *name,
                          const struct arguments_range *range, uint32_t *value)
 {
         const char *text = arguments_get(arguments, name);
-        double number;
+        unsigned long number;
         char *end;
 
         if (!text)
                 return 0;
-        number = strtod(text, &end);
-        if (*text < '0' || *text > '9' || strcmp(end, range->unit) != 0)
-                return say_usage(arguments, range->example, "--%s: '%s' is not what is meant", name,
+        number = strtoul(text, &end, 10);
+        if (*text < '0' || *text > '9' || (*end && strcmp(end, range->unit) != 0))
+                return say_usage(arguments, range->example, "--%s: '%s' is not a number", name,
                                  text);
         if (number < range->min || number > range->max)
-                return say_usage(arguments, range->example, "--%s must be %g%s to %g%s, not %s",
-                                 name, range->min, range->unit, range->max, range->unit, text);
-        *value = (uint32_t)(number * range->scale);
+                return say_usage(arguments, range->example, "--%s must be %u to %u, not %s", name,
+                                 range->min, range->max, text);
+        *value = (uint32_t)number;
         return 0;
 }
 
@@ -299,7 +323,7 @@ int arguments_get_devices(const struct arguments *arguments, uint32_t *value)
 int arguments_get_percent(const struct arguments *arguments, const char *name, uint32_t *value)
 {
         static const struct arguments_range range = {
-                .unit = "", .min = 1, .max = 100, .scale = 1, .example = "a percentage: --share 25"
+                .unit = "%", .min = 1, .max = 100, .example = "a percentage: --share 25"
         };
 
         return arguments_get_number(arguments, name, &range, value);

@@ -24,7 +24,7 @@ int arguments_parse(struct arguments *arguments, const struct command *command, 
 const char *arguments_get(const struct arguments *arguments, const char *name);
 
 /*
- * The value of an option as a size or as seconds. Return 0 and leave @value alone when the option
+ * The value of an option as a size or a percentage. Return 0 and leave @value alone when the option
  * is not given; an exit code after they have said what is wrong.
  */
 int arguments_get_size(const struct arguments *arguments, const char *name, uint64_t *value);
@@ -33,17 +33,16 @@ int arguments_get_percent(const struct arguments *arguments, const char *name, u
 /* arguments_get_devices() - --devices, how many; not beside --device, which names them. 0: not given. */
 int arguments_get_devices(const struct arguments *arguments, uint32_t *value);
 
-/*
- * A number in a range, with a unit ("": none) behind it: "5ms". @scale: of 1 in the result. 0 is
- * the default and not accepted. Otherwise as above.
- */
+/* A whole number in a range; @unit may stand behind it and need not. Otherwise as above. */
 struct arguments_range {
         const char *unit;
-        double min, max, scale;
+        uint32_t min, max;
         const char *example;
 };
 int arguments_get_number(const struct arguments *arguments, const char *name,
                          const struct arguments_range *range, uint32_t *value);
+
+/* arguments_get_seconds() - a time, as duration.h says. */
 int arguments_get_seconds(const struct arguments *arguments, const char *name, double *value);
 
 #endif

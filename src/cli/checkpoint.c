@@ -205,7 +205,7 @@ static int run_checkpoint(const struct arguments *arguments, struct vgpu_client 
 
 static const struct option options[] = {
         { .name = "timeout",
-          .argument = "SECONDS",
+          .argument = "TIME",
           .help = "how long to wait (default: lock 10, wait for ever)" },
         { .name = "gpu",
           .argument = "OLD=NEW",
@@ -226,7 +226,7 @@ static const struct option options[] = {
 
 const struct command command_checkpoint = {
         .name = "checkpoint",
-        .usage = "ACTION PID... [--tree] [--timeout SECONDS] [--careful] [--gpu OLD=NEW]... "
+        .usage = "ACTION PID... [--tree] [--timeout TIME] [--careful] [--gpu OLD=NEW]... "
                  "[--storage WHERE] [--for STATE] [--force]",
         .summary = "take any CUDA process off its GPU and put it back",
         .description =

@@ -14,6 +14,7 @@ struct arguments {
         const char *values[COMMAND_OPTIONS_MAX];   /* by the option's place; "": has no value */
         const char *repeated[COMMAND_REPEATS_MAX]; /* of the option that may be repeated */
         size_t n_repeated;
+        const char *vgpu, *device; /* of several: which one an error is about; NULL: one, or all */
         bool is_json;
         bool wants_help;
         size_t n_words;

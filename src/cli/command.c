@@ -54,25 +54,44 @@ static const struct command *const pairs[] = {
         NULL,
 };
 
-/* What other tools call it. */
+/* What other tools call it; behind "vgpu". */
 static const struct {
         const char *other, *ours;
 } synonyms[] = {
-        { "list", "ls" },        { "ps", "ls" },
-        { "status", "ls" },      { "delete", "rm" },
-        { "del", "rm" },         { "remove", "rm" },
-        { "destroy", "rm" },     { "new", "create" },
-        { "add", "create" },     { "exec", "run" },
-        { "start", "run" },      { "pause", "suspend" },
-        { "freeze", "suspend" }, { "stop", "suspend" },
-        { "move", "migrate" },   { "thaw", "resume" },
-        { "unpause", "resume" }, { "watch", "top" },
-        { "monitor", "top" },    { "bill", "usage" },
-        { "billing", "usage" },  { "account", "accounting" },
-        { "log", "logs" },       { "events", "logs" },
-        { "history", "logs" },   { "gpus", "devices" },
-        { "version", "info" },   { "license", "licence" },
+        { "list", "ls" },
+        { "ps", "ls" },
+        { "status", "ls" },
+        { "get", "ls" },
+        { "delete", "rm" },
+        { "del", "rm" },
+        { "remove", "rm" },
+        { "destroy", "rm" },
+        { "kill", "rm --force" },
+        { "new", "create" },
+        { "add", "create" },
+        { "exec", "run" },
+        { "start", "run" },
+        { "pause", "suspend" },
+        { "freeze", "suspend" },
+        { "stop", "suspend" },
+        { "move", "migrate" },
+        { "thaw", "resume" },
+        { "unpause", "resume" },
+        { "watch", "top" },
+        { "monitor", "top" },
+        { "stats", "top" },
+        { "bill", "usage" },
+        { "billing", "usage" },
+        { "account", "accounting" },
+        { "log", "logs" },
+        { "events", "logs" },
+        { "history", "logs" },
+        { "gpus", "devices" },
+        { "version", "--version" },
+        { "license", "licence" },
         { "profiles", "types" },
+        { "inspect", "show" },
+        { "describe", "show" },
 };
 
 const struct command *command_find(const char *name)
@@ -94,19 +113,18 @@ const struct command *command_find_pair(const char *first, const char *second)
         return NULL;
 }
 
-const struct command *command_find_similar(const char *name)
+const char *command_find_similar(const char *name)
 {
-        const struct command *best = NULL;
+        const char *best = NULL;
         size_t least = TEXT_LEAST;
 
         for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++)
                 if (strcmp(synonyms[i].other, name) == 0)
-                        return command_find(synonyms[i].ours);
-
+                        return synonyms[i].ours;
         for (size_t i = 0; commands[i]; i++)
                 if (text_is_closer(name, commands[i]->name, &least))
-                        best = commands[i];
-        return best;
+                        best = commands[i]->name;
+        return text_is_closer(name, "help", &least) ? "help" : best;
 }
 
 static json_t *list_lines(const char *text)
@@ -201,8 +219,8 @@ void command_print_all(void)
                "\n"
                "Exit status:\n"
                "  0  done\n"
-               "  1  refused or failed; what was begun is undone\n"
-               "  2  the command line or a value in it is wrong\n"
+               "  1  refused as things are now, or failed; what was begun is undone\n"
+               "  2  the command line or a value in it is wrong, whatever vGPUs there are\n"
                "  3  no such vGPU or device\n"
                "  4  a program did not come to rest in time, or is stopped; nothing has changed\n"
                "  5  no vgpud answers\n"

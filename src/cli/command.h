@@ -69,8 +69,8 @@ const struct command *command_find(const char *name);
 /* command_find_pair() - one whose name is two words; NULL for none. */
 const struct command *command_find_pair(const char *first, const char *second);
 
-/* command_find_similar() - the one that @name may be meant for; NULL for none. */
-const struct command *command_find_similar(const char *name);
+/* command_find_similar() - what stands behind "vgpu" if @name is meant for it; NULL: nothing is like it. */
+const char *command_find_similar(const char *name);
 
 /*
  * command_describe() - as a document: one command, or with NULL all of them. NULL: out of memory.

@@ -12,8 +12,8 @@ static int get_idle(const struct arguments *arguments, struct vgpu_instance_opti
         const char *after = arguments_get(arguments, "idle-after");
         const char *how = arguments_get(arguments, "idle");
 
-        if (after && duration_parse(&options->idle_after, after) < 0)
-                return say_usage(arguments, DURATION_EXAMPLE, "--idle-after: '%s' is not a time",
+        if (after && duration_parse_or_never(&options->idle_after, after) < 0)
+                return say_usage(arguments, DURATION_OR_NEVER, "--idle-after: '%s' is not a time",
                                  after);
         if (how && duration_parse_how(&options->idle_keeps_context, how) < 0)
                 return say_usage(arguments, "suspend or keep-context",

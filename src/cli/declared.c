@@ -86,7 +86,8 @@ static bool set_share(struct declared *declared, const struct configuration_plac
         unsigned long share = strtoul(value, &end, 10);
 
         if (strcmp(value, "none") != 0 &&
-            (*value < '0' || *value > '9' || *end || share < 1 || share > 100))
+            (*value < '0' || *value > '9' || (*end && strcmp(end, "%") != 0) || share < 1 ||
+             share > 100))
                 return bad(place, value, "a percentage, 1 to 100, or none");
         declared->has_share = true;
         declared->share = strcmp(value, "none") == 0 ? 0 : (uint32_t)share;
@@ -105,7 +106,7 @@ static bool set_residency(struct declared *declared, const struct configuration_
                           const char *value)
 {
         if (strcmp(place->key, "idle-after") == 0) {
-                declared->has_idle = duration_parse(&declared->idle_after, value) == 0;
+                declared->has_idle = duration_parse_or_never(&declared->idle_after, value) == 0;
                 return declared->has_idle || bad(place, value, "a time such as 30s, 5m, or never");
         }
         if (strcmp(place->key, "idle") == 0) {
@@ -127,7 +128,8 @@ static bool set_value(struct declared *declared, const struct configuration_plac
                       const char *value)
 {
         if (strcmp(place->key, "fb") == 0) {
-                if (size_parse(&declared->frame_buffer, value) < 0 || declared->frame_buffer == 0)
+                if (size_parse(&declared->frame_buffer, value) < 0 || declared->frame_buffer == 0 ||
+                    size_lacks_unit(value))
                         return bad(place, value, "a size such as 40G");
                 return true;
         }

@@ -9,7 +9,8 @@
 static const struct {
         const char *unit;
         double seconds;
-} units[] = { { "", 1 }, { "s", 1 }, { "m", 60 }, { "min", 60 }, { "h", 3600 } };
+} units[] = { { "", 1 },     { "ms", 0.001 }, { "s", 1 },     { "m", 60 },
+              { "min", 60 }, { "h", 3600 },   { "d", 86400 }, { "w", 7 * 86400 } };
 
 int duration_parse(double *ret_seconds, const char *text)
 {
@@ -17,10 +18,6 @@ int duration_parse(double *ret_seconds, const char *text)
         double number;
         char *end;
 
-        if (strcmp(text, "never") == 0) {
-                *ret_seconds = 0;
-                return 0;
-        }
         number = strtod(text, &end);
         if (length == 0 || end != text + length || number <= 0)
                 return -EINVAL;
@@ -32,9 +29,19 @@ int duration_parse(double *ret_seconds, const char *text)
         return -EINVAL;
 }
 
+int duration_parse_or_never(double *ret_seconds, const char *text)
+{
+        if (strcmp(text, "never") != 0)
+                return duration_parse(ret_seconds, text);
+        *ret_seconds = 0;
+        return 0;
+}
+
 char *duration_format(char text[DURATION_TEXT_MAX], double seconds)
 {
-        if (seconds < 120)
+        if (seconds < 0.1)
+                snprintf(text, DURATION_TEXT_MAX, "%.3g ms", seconds * 1000);
+        else if (seconds < 120)
                 snprintf(text, DURATION_TEXT_MAX, "%.3g s", seconds);
         else if (seconds < 7200)
                 snprintf(text, DURATION_TEXT_MAX, "%.3g min", seconds / 60);

@@ -35,8 +35,8 @@ static int run_idle(const struct arguments *arguments, struct vgpu_client *clien
         bool keeps_context = arguments_get(arguments, "keep-context") != NULL;
         double after = 0;
 
-        if (duration_parse(&after, arguments->words[1]) < 0)
-                return say_usage(arguments, DURATION_EXAMPLE, "'%s' is not a time",
+        if (duration_parse_or_never(&after, arguments->words[1]) < 0)
+                return say_usage(arguments, DURATION_OR_NEVER, "'%s' is not a time",
                                  arguments->words[1]);
         if (vgpu_instance_set_idle(client, arguments->words[0], after, keeps_context, &instance) <
             0)

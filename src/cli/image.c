@@ -193,7 +193,7 @@ static const struct option dump_options[] = {
 const struct command command_checkpoint_dump = {
         .name = "checkpoint dump",
         .usage = "PID|NAME DIRECTORY [--leave-running] [--cut-pipes] [--compress HOW] "
-                 "[--parent IMAGE] [--timeout SECONDS] [--criu PROGRAM]",
+                 "[--parent IMAGE] [--timeout TIME] [--criu PROGRAM]",
         .summary = "write a checkpoint to disk",
         .description =
                 "PID: writes a process, with all processes below it and its GPU memory, to a new\n"

@@ -79,6 +79,8 @@ static int run_info(const struct arguments *arguments, struct vgpu_client *clien
         print_line("vgpu", "%s", vgpu_get_version());
         print_line("vgpud", "%s%s", manager->version,
                    manager->is_simulated ? ", with simulated GPUs" : "");
+        if (manager->scenario[0])
+                print_line("scenario", "%s", manager->scenario);
         print_line("CUDA driver", "%u.%u, %s", manager->cuda_driver_version / 1000,
                    manager->cuda_driver_version % 1000 / 10, manager->driver_path);
         print_line("gate", "%s", manager->gate_path);

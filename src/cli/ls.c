@@ -5,6 +5,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <openvgpu/manager.h>
+
 #include "base/size.h"
 #include "base/text.h"
 #include "cli/document.h"
@@ -13,6 +15,8 @@
 #include "cli/program-container.h"
 #include "cli/say.h"
 #include "cli/table.h"
+
+DEFINE_CLEANUP(struct vgpu_manager *, vgpu_manager_free);
 
 #define WATCH_SECONDS   1
 #define WATCH_ANSWER_MS 2000 /* a manager that hangs must not hang the screen for long */
@@ -178,6 +182,19 @@ static void print_unwhole(const struct found *found)
         }
 }
 
+/* A scenario's vGPUs are of NVML alone: without a word the list would look as if there were none. */
+static void say_none(struct vgpu_client *client)
+{
+        CLEANUP(vgpu_manager_freep) struct vgpu_manager *manager = NULL;
+
+        if (vgpu_manager_lookup(client, &manager) == 0 && manager->scenario[0])
+                fprintf(stderr,
+                        "vgpu: ls: this vgpud plays a scenario, whose vGPUs only NVML shows\n"
+                        "hint: 'vgpu utilization' lists them, 'vgpu show ID' shows one\n");
+        else if (isatty(STDOUT_FILENO))
+                fprintf(stderr, "no vGPU yet; create one: vgpu create NAME --fb 40G\n");
+}
+
 static int print_tables(struct vgpu_client *client, const struct found *found, bool is_long)
 {
         CLEANUP(vgpu_device_list_freep) struct vgpu_device_list *devices = NULL;
@@ -206,8 +223,8 @@ static int print_tables(struct vgpu_client *client, const struct found *found, b
                 putchar('\n');
                 r = table_print(&processes);
         }
-        if (r == 0 && found->n == 0 && isatty(STDOUT_FILENO))
-                fprintf(stderr, "no vGPU yet; create one: vgpu create NAME --fb 40G\n");
+        if (r == 0 && found->n == 0)
+                say_none(client);
         return r;
 }
 

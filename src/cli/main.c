@@ -24,13 +24,11 @@ static struct arguments no_command(int argc, char **argv)
 
 static int say_unknown(const struct arguments *arguments, const char *name)
 {
-        const struct command *similar = command_find_similar(name);
+        const char *similar = command_find_similar(name);
         char clean[128], hint[128] = "'vgpu --help' lists the commands";
 
         if (similar)
-                snprintf(hint, sizeof(hint), "did you mean 'vgpu %s'?", similar->name);
-        else if (text_distance(name, "help") <= 2)
-                snprintf(hint, sizeof(hint), "did you mean 'vgpu help'?");
+                snprintf(hint, sizeof(hint), "did you mean 'vgpu %s'?", similar);
         return say_usage(arguments, hint, "unknown command '%s'",
                          text_clean(clean, sizeof(clean), name));
 }

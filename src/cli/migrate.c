@@ -78,7 +78,7 @@ static const struct option options[] = {
 
 const struct command command_migrate = {
         .name = "migrate",
-        .usage = "NAME... --device DEVICE [--timeout SECONDS]",
+        .usage = "NAME... --device DEVICE [--timeout TIME]",
         .summary = "move a running vGPU to another GPU",
         .description =
                 "Moves a vGPU and its programs to another GPU of this machine, from GPU to GPU. A\n"

@@ -38,6 +38,7 @@ static size_t terminal_width(void)
 }
 
 #define BAR_MAX 24
+#define BAR_MIN 6
 
 static const char *describe_stage(const char *stage)
 {
@@ -56,25 +57,43 @@ static const char *describe_stage(const char *stage)
         return stage;
 }
 
-static void draw(const struct vgpu_operation_progress *progress, void *userdata)
+/* The words come first: a narrow terminal gets a shorter bar, or none. */
+static void write_line(char *line, size_t room, const struct vgpu_operation_progress *progress)
 {
-        char done[SIZE_TEXT_MAX], total[SIZE_TEXT_MAX], bar[BAR_MAX + 1] = "", text[256], line[256];
+        char done[SIZE_TEXT_MAX], total[SIZE_TEXT_MAX], bar[BAR_MAX + 4] = "", words[160];
         const char *stage = describe_stage(progress->stage);
-        (void)userdata;
+        size_t width, length;
 
         if (progress->bytes_total == 0 || progress->bytes_done > progress->bytes_total) {
-                snprintf(text, sizeof(text), "%s: %s", operation.title, stage);
-        } else {
-                memset(bar, '.', BAR_MAX);
-                memset(bar, '#',
-                       (size_t)((double)progress->bytes_done / (double)progress->bytes_total *
-                                BAR_MAX));
-                snprintf(text, sizeof(text), "%s [%s] %s of %s, %s", operation.title, bar,
-                         size_format(done, progress->bytes_done),
-                         size_format(total, progress->bytes_total), stage);
+                snprintf(line, room, "%s: %s", operation.title, stage);
+                return;
         }
+        snprintf(words, sizeof(words), "%s of %s, %s", size_format(done, progress->bytes_done),
+                 size_format(total, progress->bytes_total), stage);
+        length = strlen(operation.title) + 1 + strlen(words) + sizeof("[] ");
+        width = length + BAR_MIN > room ? 0 : room - length > BAR_MAX ? BAR_MAX : room - length;
+        if (width > 0) {
+                bar[0] = '[';
+                memset(bar + 1, '.', width);
+                memset(bar + 1, '#',
+                       (size_t)((double)progress->bytes_done / (double)progress->bytes_total *
+                                (double)width));
+                strcpy(bar + 1 + width, "] ");
+        }
+        snprintf(line, room, "%s%s%s%s", operation.title, width > 0 ? " " : ": ", bar, words);
+}
+
+static void draw(const struct vgpu_operation_progress *progress, void *userdata)
+{
+        size_t room = sizeof(operation.drawn);
+        char text[sizeof(operation.drawn)], line[sizeof(operation.drawn)];
+        (void)userdata;
+
         /* A line that wraps could not be wiped away. */
-        text_clean(line, sizeof(line) < terminal_width() ? sizeof(line) : terminal_width(), text);
+        if (room > terminal_width())
+                room = terminal_width();
+        write_line(text, room, progress);
+        text_clean(line, room, text);
         if (strcmp(line, operation.drawn) == 0)
                 return;
         fprintf(stderr, "\r%s\033[K", line);

@@ -16,7 +16,7 @@ DEFINE_CLEANUP(struct vgpu_operation_report *, vgpu_operation_report_free);
 /* For their lists of options. */
 #define OPERATION_OPTION_TIMEOUT                                                                    \
         {                                                                                           \
-                .name = "timeout", .argument = "SECONDS",                                           \
+                .name = "timeout", .argument = "TIME",                                              \
                 .help = "give up, and change nothing, if its programs are not at rest by then (10)" \
         }
 

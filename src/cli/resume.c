@@ -33,14 +33,14 @@ static const struct option options[] = {
           .help = "index, UUID or beginning of a UUID; of several: 2,3 (default: what it left)" },
         OPERATION_OPTION_GROUP,
         { .name = "timeout",
-          .argument = "SECONDS",
+          .argument = "TIME",
           .help = "for room, its turn and its programs; then it stays suspended (10)" },
         { .name = NULL },
 };
 
 const struct command command_resume = {
         .name = "resume",
-        .usage = "NAME...|--all [--device DEVICE] [--group] [--timeout SECONDS]",
+        .usage = "NAME...|--all [--device DEVICE] [--group] [--timeout TIME]",
         .summary = "put a vGPU back on any GPU; its programs continue",
         .description =
                 "Puts a suspended vGPU on a GPU. Its programs continue where they were. Several\n"

@@ -4,8 +4,10 @@
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/paths.h"
 #include "base/text.h"
 #include "cli/elsewhere.h"
 
@@ -42,19 +44,28 @@ static enum exit_code exit_code_from(enum vgpu_error_kind kind)
 
 static void print(const struct arguments *arguments, const char *message, const char *hint)
 {
+        char clean[128], about[140] = "";
+
+        if (arguments->vgpu)
+                snprintf(about, sizeof(about),
+                         "%s: ", text_clean(clean, sizeof(clean), arguments->vgpu));
+        else if (arguments->device)
+                snprintf(about, sizeof(about), "GPU %s: ", arguments->device);
         if (arguments->command)
-                fprintf(stderr, "vgpu: %s: %s\n", arguments->command->name, message);
+                fprintf(stderr, "vgpu: %s: %s%s\n", arguments->command->name, about, message);
         else
                 fprintf(stderr, "vgpu: %s\n", message);
         if (*hint)
                 fprintf(stderr, "hint: %s\n", hint);
 }
 
-static void print_json(const char *name, const char *message, const char *hint, enum exit_code code)
+static void print_json(const struct arguments *arguments, const char *name, const char *message,
+                       const char *hint, enum exit_code code)
 {
         CLEANUP(json_decrefp)
-        json_t *document = json_pack("{s{ss ss ss si}}", "error", "name", name, "message", message,
-                                     "hint", hint, "exit_code", (int)code);
+        json_t *document = json_pack("{s{ss ss ss si ss* ss*}}", "error", "name", name, "message",
+                                     message, "hint", hint, "exit_code", (int)code, "vgpu",
+                                     arguments->vgpu, "device", arguments->device);
 
         json_dumpf(document, stderr, JSON_INDENT(2));
         fputc('\n', stderr);
@@ -68,7 +79,7 @@ static int say(const struct arguments *arguments, enum exit_code code, const cha
         text_clean(clean, sizeof(clean), message);
         fflush(stdout);
         if (arguments->is_json)
-                print_json(name, clean, hint, code);
+                print_json(arguments, name, clean, hint, code);
         else
                 print(arguments, clean, hint);
         return (int)code;
@@ -102,11 +113,21 @@ enum exit_code say_get_code(const struct vgpu_error *error)
         return exit_code_from(error->kind);
 }
 
+/* The socket of a manager that has ended is still there: it is to be started again, whatever runs elsewhere. */
+static bool was_there(void)
+{
+        char directory[PATHS_MAX], path[PATHS_MAX];
+
+        return paths_run_client(directory) == 0 &&
+               paths_join(path, directory, PATHS_CONTROL_SOCKET) == 0 && access(path, F_OK) == 0;
+}
+
 int say_library_error(const struct arguments *arguments, const struct vgpu_error *error)
 {
         char hint[ELSEWHERE_HINT_MAX];
 
-        if (error->kind == VGPU_ERROR_NO_MANAGER && elsewhere_hint(hint, sizeof(hint)))
+        if (error->kind == VGPU_ERROR_NO_MANAGER && !was_there() &&
+            elsewhere_hint(hint, sizeof(hint)))
                 return say(arguments, exit_code_from(error->kind), error->name, error->message,
                            hint);
         return say(arguments, exit_code_from(error->kind), error->name, error->message,

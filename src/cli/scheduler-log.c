@@ -52,7 +52,7 @@ static int show(const struct arguments *arguments, struct vgpu_client *client, u
         if (vgpu_time_sharing_lookup_log(client, scheduler_device(arguments), *from, &log) < 0)
                 return say_error(arguments, client);
         if (*from > 0 && log->n_entries > 0 && log->entries[0]->number > *from)
-                fprintf(stderr, "vgpu: %llu turns were missed\n",
+                fprintf(stderr, "vgpu: %llu of the turns were missed\n",
                         (unsigned long long)(log->entries[0]->number - *from));
         *from = log->next;
         if (arguments->is_json)

@@ -2,21 +2,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/document.h"
+#include "cli/duration.h"
 #include "cli/say.h"
 #include "cli/scheduler.h"
 
 /* A switch takes about a millisecond of the manager's and the device's time. */
 #define SHORT_SLICE_NS 4000000
 
-static const struct arguments_range time_slice_range = {
-        .unit = "ms", .min = 1, .max = 30, .scale = 1e6, .example = "milliseconds: --timeslice 5ms"
-};
+#define SLICE_MIN_NS 1000000
+#define SLICE_MAX_NS 30000000
+
 static const struct arguments_range frequency_range = {
-        .unit = "", .min = 63, .max = 960, .scale = 1, .example = "turns a second: --frequency 200"
+        .unit = "Hz", .min = 63, .max = 960, .example = "turns a second: --frequency 200"
 };
 static const struct arguments_range factor_range = {
-        .unit = "", .min = 1, .max = 60, .scale = 1, .example = "turns: --averaging-factor 33"
+        .unit = "", .min = 1, .max = 60, .example = "turns: --averaging-factor 33"
 };
 
 static int get_policy(const struct arguments *arguments, enum vgpu_scheduler_policy *policy)
@@ -36,11 +36,27 @@ static int get_policy(const struct arguments *arguments, enum vgpu_scheduler_pol
                          "there is no policy '%s'", text);
 }
 
+static int get_slice(const struct arguments *arguments, uint32_t *ret_ns)
+{
+        char given[DURATION_TEXT_MAX];
+        double seconds = 0;
+        int r = arguments_get_seconds(arguments, "timeslice", &seconds);
+
+        if (r != 0 || seconds == 0)
+                return r;
+        if (seconds * 1e9 < SLICE_MIN_NS || seconds * 1e9 > SLICE_MAX_NS)
+                return say_usage(arguments, "for example --timeslice 5ms",
+                                 "--timeslice must be 1ms to 30ms, not %s",
+                                 duration_format(given, seconds));
+        *ret_ns = (uint32_t)(seconds * 1e9 + 0.5);
+        return 0;
+}
+
 /* A time slice goes with adaptive round robin as a frequency, unless that cannot be so low or high. */
 static int set_slice(const struct arguments *arguments, struct vgpu_time_sharing_settings *settings)
 {
         uint32_t slice = 0;
-        int r = arguments_get_number(arguments, "timeslice", &time_slice_range, &slice);
+        int r = get_slice(arguments, &slice);
 
         if (r != 0 || slice == 0)
                 return r;
@@ -74,29 +90,43 @@ static int get_settings(const struct arguments *arguments,
         return r ? r : set_slice(arguments, settings);
 }
 
-static int run_scheduler_set(const struct arguments *arguments, struct vgpu_client *client)
+/* Only of a slice that was asked for: the default is what NVIDIA's scheduler has. */
+static bool is_slice_short(const struct arguments *arguments, const struct vgpu_time_sharing *turns)
 {
-        struct vgpu_time_sharing_settings settings = VGPU_TIME_SHARING_SETTINGS_INIT;
-        CLEANUP(vgpu_time_sharing_freep) struct vgpu_time_sharing *turns = NULL;
-        const char *device = scheduler_device(arguments);
-        int r = get_settings(arguments, &settings);
+        return (arguments_get(arguments, "timeslice") || arguments_get(arguments, "frequency")) &&
+               turns->policy != VGPU_SCHEDULER_BEST_EFFORT && turns->timeslice_ns < SHORT_SLICE_NS;
+}
 
-        if (r != 0)
-                return r;
-        if (vgpu_time_sharing_set(client, device, &settings) < 0 ||
+static int set_device(const struct arguments *arguments, struct vgpu_client *client,
+                      const char *device, json_t *documents, void *userdata)
+{
+        const struct vgpu_time_sharing_settings *settings = userdata;
+        CLEANUP(vgpu_time_sharing_freep) struct vgpu_time_sharing *turns = NULL;
+
+        if (vgpu_time_sharing_set(client, device, settings) < 0 ||
             vgpu_time_sharing_lookup(client, device, &turns) < 0)
                 return say_error(arguments, client);
-        if (arguments->is_json)
-                return document_print(arguments, document_from_turns(turns));
+        if (documents)
+                return scheduler_add(arguments, documents, turns);
         printf("GPU %u: %s, time slice %.2f ms\n", turns->device,
                arguments_get(arguments, "policy"), (double)turns->timeslice_ns / 1e6);
-        if (settings.policy != VGPU_SCHEDULER_BEST_EFFORT && turns->timeslice_ns < SHORT_SLICE_NS)
+        if (is_slice_short(arguments, turns))
                 printf("a switch takes about 1 ms: --timeslice 5ms and more lose less\n");
         return 0;
 }
 
+static int run_scheduler_set(const struct arguments *arguments, struct vgpu_client *client)
+{
+        struct vgpu_time_sharing_settings settings = VGPU_TIME_SHARING_SETTINGS_INIT;
+        int r = get_settings(arguments, &settings);
+
+        return r != 0 ? r : scheduler_each_device(arguments, client, set_device, &settings);
+}
+
 static const struct option options[] = {
-        SCHEDULER_DEVICE_OPTION,
+        { .name = "device",
+          .argument = "DEVICE",
+          .help = "index, UUID or beginning of a UUID (default: all GPUs)" },
         { .name = "policy",
           .argument = "POLICY",
           .help = "best-effort, equal-share or fixed-share" },
@@ -118,8 +148,9 @@ const struct command command_scheduler_set = {
                  "[--averaging-factor TURNS] [--no-arr]",
         .summary = "set how the time of a GPU is divided",
         .description =
-                "Sets the policy of a GPU while no program runs in its vGPUs. The policy lasts until\n"
-                "the driver is loaded again, as with NVIDIA's driver.\n"
+                "Sets the policy of a GPU, or of all GPUs, while no program runs in its vGPUs. The\n"
+                "policy lasts until the driver is loaded again, as with NVIDIA's driver. A GPU that\n"
+                "refuses stops none of the others.\n"
                 "\n"
                 "  best-effort  the driver divides the time; if vGPUs have shares, the vGPUs with\n"
                 "               work get time in proportion to their shares, and no time is unused\n"

@@ -65,56 +65,77 @@ static void print_state(const struct vgpu_time_sharing *turns)
 }
 
 static int show(const struct arguments *arguments, struct vgpu_client *client, const char *device,
-                json_t *documents)
+                json_t *documents, void *userdata)
 {
         CLEANUP(vgpu_time_sharing_freep) struct vgpu_time_sharing *turns = NULL;
+        bool *is_first = userdata;
 
         if (vgpu_time_sharing_lookup(client, device, &turns) < 0)
                 return say_error(arguments, client);
         if (documents)
-                return json_array_append_new(documents, document_from_turns(turns)) < 0
-                               ? say_failure(arguments, EXIT_CODE_FAILED, "OutOfMemory", "",
-                                             "out of memory")
-                               : 0;
+                return scheduler_add(arguments, documents, turns);
+        if (!*is_first)
+                printf("\n");
+        *is_first = false;
         print_state(turns);
         return print_vgpus(arguments, turns);
 }
 
-static int show_all(const struct arguments *arguments, struct vgpu_client *client,
-                    json_t *documents)
+int scheduler_add(const struct arguments *arguments, json_t *documents,
+                  const struct vgpu_time_sharing *turns)
+{
+        if (json_array_append_new(documents, document_from_turns(turns)) == 0)
+                return 0;
+        return say_failure(arguments, EXIT_CODE_FAILED, "OutOfMemory", "", "out of memory");
+}
+
+static int act_on_all(const struct arguments *arguments, struct vgpu_client *client,
+                      scheduler_act *act, json_t *documents, void *userdata)
 {
         CLEANUP(vgpu_device_list_freep) struct vgpu_device_list *list = NULL;
-        int r = 0;
+        int code = 0;
 
         if (vgpu_device_lookup_all(client, &list) < 0)
                 return say_error(arguments, client);
-        for (size_t i = 0; r == 0 && i < list->n_devices; i++) {
+        for (size_t i = 0; code != EXIT_CODE_NO_MANAGER && i < list->n_devices; i++) {
+                struct arguments about = *arguments;
                 char index[16];
+                int r;
 
-                if (i > 0 && !documents)
-                        printf("\n");
                 snprintf(index, sizeof(index), "%u", list->devices[i]->index);
-                r = show(arguments, client, index, documents);
+                about.device = list->n_devices > 1 ? index : NULL;
+                r = act(&about, client, index, documents, userdata);
+                code = code != 0 ? code : r;
         }
-        return r;
+        return code;
 }
 
 /* With --json: the members of one device, here the first one, and all of them in an array. */
-static int run_scheduler_show(const struct arguments *arguments, struct vgpu_client *client)
+int scheduler_each_device(const struct arguments *arguments, struct vgpu_client *client,
+                          scheduler_act *act, void *userdata)
 {
         CLEANUP(json_decrefp) json_t *documents = arguments->is_json ? json_array() : NULL;
         const char *device = arguments_get(arguments, "device");
-        int r = device ? show(arguments, client, device, documents)
-                       : show_all(arguments, client, documents);
+        int code = device ? act(arguments, client, device, documents, userdata)
+                          : act_on_all(arguments, client, act, documents, userdata);
         json_t *document;
+        int r;
 
-        if (r != 0 || !documents)
-                return r;
+        if (json_array_size(documents) == 0)
+                return code;
         if (device)
                 return document_print(arguments, json_incref(json_array_get(documents, 0)));
         document = json_deep_copy(json_array_get(documents, 0));
         json_object_set(document, "devices", documents);
-        return document_print(arguments, document);
+        r = document_print(arguments, document);
+        return code != 0 ? code : r;
+}
+
+static int run_scheduler_show(const struct arguments *arguments, struct vgpu_client *client)
+{
+        bool is_first = true;
+
+        return scheduler_each_device(arguments, client, show, &is_first);
 }
 
 static const struct option options[] = {

@@ -12,6 +12,18 @@
 DEFINE_CLEANUP(struct vgpu_time_sharing *, vgpu_time_sharing_free);
 DEFINE_CLEANUP(struct vgpu_time_sharing_log *, vgpu_time_sharing_log_free);
 
+/*
+ * scheduler_each_device() - do it to the device of --device, or to each: one that refuses stops none of
+ * the others. With --json, @act adds to @documents (scheduler_add()), which are then printed; otherwise
+ * they are NULL, and it prints. Returns the exit code of the first failure.
+ */
+typedef int scheduler_act(const struct arguments *arguments, struct vgpu_client *client,
+                          const char *device, json_t *documents, void *userdata);
+int scheduler_each_device(const struct arguments *arguments, struct vgpu_client *client,
+                          scheduler_act *act, void *userdata);
+int scheduler_add(const struct arguments *arguments, json_t *documents,
+                  const struct vgpu_time_sharing *turns);
+
 /* The value of --device, or "0" without the option. */
 static inline const char *scheduler_device(const struct arguments *arguments)
 {

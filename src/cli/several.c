@@ -47,10 +47,11 @@ static void note(struct round *round, int code)
 static void act_on_all(struct round *round, const char *const *names, size_t n)
 {
         for (size_t i = 0; i < n && !round->has_no_manager; i++) {
+                struct arguments about = *round->arguments;
                 json_t *document = NULL;
 
-                note(round,
-                     round->several->act(round->arguments, round->client, names[i], &document));
+                about.vgpu = names[i];
+                note(round, round->several->act(&about, round->client, names[i], &document));
                 keep(round, document);
         }
 }
@@ -108,11 +109,15 @@ static void begin(struct task *task)
 static void tell_failure(struct round *round, const struct task *task)
 {
         const struct vgpu_error *error = task->client ? vgpu_client_get_error(task->client) : NULL;
+        struct arguments about = *round->arguments;
 
+        about.vgpu = task->name;
         if (!error)
-                note(round, say_failure(round->arguments, EXIT_CODE_FAILED, "OutOfMemory", "",
-                                        "out of memory"));
-        else if (!round->has_no_manager || say_get_code(error) != EXIT_CODE_NO_MANAGER)
+                note(round,
+                     say_failure(&about, EXIT_CODE_FAILED, "OutOfMemory", "", "out of memory"));
+        else if (say_get_code(error) != EXIT_CODE_NO_MANAGER)
+                note(round, say_library_error(&about, error));
+        else if (!round->has_no_manager) /* it is about none of them */
                 note(round, say_library_error(round->arguments, error));
 }
 

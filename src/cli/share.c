@@ -18,7 +18,8 @@ static int get_percent(const struct arguments *arguments, uint32_t *percent)
                 return 0;
         }
         number = strtoul(text, &end, 10);
-        if (*text < '0' || *text > '9' || *end || number < 1 || number > 100)
+        if (*text < '0' || *text > '9' || (*end && strcmp(end, "%") != 0) || number < 1 ||
+            number > 100)
                 return say_usage(arguments, "1 to 100, or 'none'", "'%s' is no share", text);
         *percent = (uint32_t)number;
         return 0;

@@ -87,7 +87,7 @@ static const struct option options[] = {
 const struct command command_suspend = {
         .name = "suspend",
         .usage =
-                "NAME...|--all [--keep-context] [--verify] [--pre-copy] [--group] [--timeout SECONDS]",
+                "NAME...|--all [--keep-context] [--verify] [--pre-copy] [--group] [--timeout TIME]",
         .summary = "take a vGPU off its GPU; its programs wait",
         .description =
                 "Moves the GPU memory of a vGPU to host memory, and its programs off the GPU. The\n"

@@ -3,7 +3,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -90,12 +93,45 @@ static void test_without_vgpud_the_exit_code_is_5(void **state)
                        "unknown\nhint: when vgpud runs again, look with 'vgpu ls'\n");
 }
 
+/* The socket of one that was killed: no other vgpud is meant, whatever else runs here. */
+static void test_a_vgpud_that_has_ended_is_told_from_none(void **state)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        char folder[] = "/tmp/vgpu-test-XXXXXX", expected[256];
+        CLEANUP(fd_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        FILE *err = tmpfile();
+        char text[512];
+        (void)state;
+
+        assert_non_null(mkdtemp(folder));
+        snprintf(address.sun_path, sizeof(address.sun_path), "%s/control.sock", folder);
+        assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+        assert_int_equal(command_wait(command_start(folder, WORDS("ls"), -1, fileno(err))), 5);
+        command_read(text, sizeof(text), err);
+        snprintf(expected, sizeof(expected),
+                 "vgpu: ls: the vgpud at %s has ended\n"
+                 "hint: its vGPUs are kept and their programs run on: start vgpud again, ",
+                 address.sun_path);
+        unlink(address.sun_path);
+        rmdir(folder);
+        assert_memory_equal(text, expected, strlen(expected));
+}
+
 static const struct {
         const char *words[COMMAND_WORDS_MAX + 1], *err;
 } wrong_lines[] = {
         { { "suspned", "train" },
           "vgpu: unknown command 'suspned'\nhint: did you mean 'vgpu suspend'?\n" },
         { { "list" }, "vgpu: unknown command 'list'\nhint: did you mean 'vgpu ls'?\n" },
+        { { "inspect", "a" },
+          "vgpu: unknown command 'inspect'\nhint: did you mean 'vgpu show'?\n" },
+        { { "kill", "a" },
+          "vgpu: unknown command 'kill'\nhint: did you mean 'vgpu rm --force'?\n" },
+        { { "version" },
+          "vgpu: unknown command 'version'\nhint: did you mean 'vgpu --version'?\n" },
+        { { "ls", "-q" }, "vgpu: ls: unknown option '-q'\nhint: did you mean '--names'?\n" },
+        { { "run", "--gpu", "1" },
+          "vgpu: run: unknown option '--gpu'\nhint: did you mean '--device'?\n" },
         { { "susp", "a" },
           "vgpu: unknown command 'susp'\nhint: 'vgpu --help' lists the commands\n" },
         { { "hlep" }, "vgpu: unknown command 'hlep'\nhint: did you mean 'vgpu help'?\n" },
@@ -110,6 +146,17 @@ static const struct {
           "vgpu: create: --fb: '40X' is not a size\nhint: write it as 40G, 1.5G or 512M\n" },
         { { "create", "a", "--fb", "99999999T" },
           "vgpu: create: --fb: '99999999T' is more than there can be\n" },
+        { { "create", "a", "--fb", "40" },
+          "vgpu: create: --fb: '40' has no unit\nhint: did you mean '--fb 40G'?\n" },
+        { { "create", "a", "--fb", "1G", "--idle-after", "5x" },
+          "vgpu: create: --idle-after: '5x' is not a time\n"
+          "hint: write it as 30s, 5m or 1h; 'never' ends it\n" },
+        { { "scheduler", "set", "--policy", "equal-share", "--timeslice", "5" },
+          "vgpu: scheduler set: --timeslice must be 1ms to 30ms, not 5 s\n"
+          "hint: for example --timeslice 5ms\n" },
+        { { "usage", "--since", "7" },
+          "vgpu: usage: --since: '7' is no time\n"
+          "hint: 2026-11-01, '2026-11-01 09:30', today, or 7d (ago)\n" },
         { { "create", "a", "--fb", "0" },
           "vgpu: create: --fb: '0' is nothing at all\n"
           "hint: write it as 40G, 1.5G or 512M\n" },
@@ -138,10 +185,10 @@ static const struct {
           "vgpu: suspend: --keep-context takes no value\nhint: see 'vgpu help suspend'\n" },
         { { "suspend", "a", "--timeout", "soon" },
           "vgpu: suspend: --timeout: 'soon' is not a time\n"
-          "hint: write seconds, as 30 or 0.5\n" },
+          "hint: write it as 500ms, 30s, 5m or 1h; without a unit it is seconds\n" },
         { { "suspend", "a", "--timeout", "-1" },
           "vgpu: suspend: --timeout: '-1' is not a time\n"
-          "hint: write seconds, as 30 or 0.5\n" },
+          "hint: write it as 500ms, 30s, 5m or 1h; without a unit it is seconds\n" },
         { { "migrate", "a" },
           "vgpu: migrate: --device DEVICE is missing\n"
           "hint: 'vgpu devices' lists the GPUs\n" },
@@ -280,6 +327,7 @@ int main(void)
                 cmocka_unit_test(test_an_old_manager_exits_with_1_and_says_so),
                 cmocka_unit_test(test_errors_are_json_when_json_is_asked_for),
                 cmocka_unit_test(test_without_vgpud_the_exit_code_is_5),
+                cmocka_unit_test(test_a_vgpud_that_has_ended_is_told_from_none),
                 cmocka_unit_test(test_a_wrong_command_line_exits_with_2_and_names_the_word),
                 cmocka_unit_test(test_run_becomes_the_program),
                 cmocka_unit_test(test_run_makes_a_vgpu_that_lives_as_long_as_the_program),

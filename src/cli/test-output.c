@@ -277,7 +277,7 @@ static void test_progress_is_drawn_on_a_terminal_and_wiped_away(void **state)
         static const struct fake_step step = {
                 .method = "SuspendVgpu",
                 .answers = { PROGRESS("draining", 0, 0), PROGRESS("copying", 512, 1024),
-                             PROGRESS("\\u001b[2J", 2048, 1024),
+                             PROGRESS("reading", 512, 1024), PROGRESS("\\u001b[2J", 2048, 1024),
                              ANSWER(REPORT(TRAIN_SUSPENDED, 0, 0)) }
         };
         CLEANUP(fake_manager_freep) struct fake_manager *fake = fake_manager_new(&step, 1);
@@ -296,6 +296,7 @@ static void test_progress_is_drawn_on_a_terminal_and_wiped_away(void **state)
                 other_end,
                 "\rsuspend train: waiting for its programs to come to rest\033[K"
                 "\rsuspend train [############............] 512 B of 1 KiB, copying\033[K"
+                "\rsuspend train [#########.........] 512 B of 1 KiB, reading its memory from disk\033[K"
                 "\rsuspend train: ?[2J\033[K"
                 "\r\033[K");
 }

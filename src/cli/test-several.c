@@ -32,7 +32,43 @@ static void test_a_failure_stops_none_of_the_others(void **state)
 
         command_expect(vgpu(steps, 4, WORDS("rm", "a", "b", "c", "train")), 3,
                        "removed train\nremoved train\n",
-                       "vgpu: rm: no b\nhint: look\nvgpu: rm: c is busy\n");
+                       "vgpu: rm: b: no b\nhint: look\nvgpu: rm: c: c is busy\n");
+}
+
+static void test_an_error_of_an_operation_names_its_vgpu(void **state)
+{
+        static const struct fake_step steps[] = {
+                { .method = "SuspendVgpu", .answers = { REFUSAL("Busy", "why", "do") } },
+                { .method = "SuspendVgpu", .answers = { REFUSAL("Busy", "why", "do") } },
+        };
+        (void)state;
+
+        command_expect(vgpu(steps, 2, WORDS("suspend", "a", "b")), 7, "",
+                       "vgpu: suspend: a: why\nhint: do\nvgpu: suspend: b: why\nhint: do\n");
+}
+
+#define TURNS(device_)                                                          \
+        "'device':" #device_ ",'mode':'off','reason':'','policy':2,'arr':true," \
+        "'averaging_factor':33,'frequency':480,'time_slice':2083333,'turns':0," \
+        "'taking_turns':false,'vgpus':[]"
+
+static void test_a_policy_is_of_all_devices(void **state)
+{
+        static const struct fake_step list = { .method = "ListDevices",
+                                               .answers = { ANSWER("'devices':[" DEVICE_0
+                                                                   "," DEVICE_1 "]") } };
+        const struct fake_step steps[] = {
+                list,
+                { .method = "SetScheduler",
+                  .answers = { REFUSAL("Unsupported", "programs run", "end them") } },
+                { .method = "SetScheduler", .answers = { ANSWER("'policy':2") } },
+                { .method = "GetScheduler", .answers = { ANSWER(TURNS(1)) } },
+        };
+        (void)state;
+
+        command_expect(vgpu(steps, 4, WORDS("scheduler", "set", "--policy", "equal-share")), 1,
+                       "GPU 1: equal-share, time slice 2.08 ms\n",
+                       "vgpu: scheduler set: GPU 0: programs run\nhint: end them\n");
 }
 
 static void test_a_name_that_is_given_twice_counts_once(void **state)
@@ -110,6 +146,7 @@ static void test_json_of_several_are_results_and_errors(void **state)
         assert_ptr_equal(strstr(outcome->out, "{\n  \"results\": [\n    {\n      \"vgpu\": {\n"),
                          outcome->out);
         assert_null(strstr(outcome->out, "error"));
+        assert_non_null(strstr(outcome->err, "\"vgpu\": \"a\""));
 }
 
 /* What the fake is asked, call for call, with all of the vGPUs in @list. */
@@ -198,6 +235,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_failure_stops_none_of_the_others),
+                cmocka_unit_test(test_an_error_of_an_operation_names_its_vgpu),
+                cmocka_unit_test(test_a_policy_is_of_all_devices),
                 cmocka_unit_test(test_a_name_that_is_given_twice_counts_once),
                 cmocka_unit_test(test_an_empty_name_is_refused),
                 cmocka_unit_test(test_without_vgpud_it_is_said_once),

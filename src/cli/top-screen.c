@@ -169,7 +169,7 @@ static void draw_head(const struct top_screen *screen)
 {
         char text[TOP_TEXT_MAX] = "vgpu top", part[64], when[16] = "";
         const struct top_view *view = screen->view;
-        size_t n_programs = 0;
+        size_t n_programs = 0, n_devices = view ? view->n_devices : 0;
         time_t now = time(NULL);
         struct tm local;
 
@@ -183,9 +183,10 @@ static void draw_head(const struct top_screen *screen)
         append(text, sizeof(text), when);
         (void)snprintf(part, sizeof(part), "  sorted by %s", top_order_get_name(screen->order));
         append(text, sizeof(text), part);
-        (void)snprintf(part, sizeof(part), "  %zu GPUs", view ? view->n_devices : 0);
+        (void)snprintf(part, sizeof(part), "  %zu GPU%s", n_devices, n_devices == 1 ? "" : "s");
         append(text, sizeof(text), part);
-        (void)snprintf(part, sizeof(part), "  %zu programs", n_programs);
+        (void)snprintf(part, sizeof(part), "  %zu program%s", n_programs,
+                       n_programs == 1 ? "" : "s");
         append(text, sizeof(text), part);
         put_cut(0, text, screen->is_old ? A_BOLD | COLOR_PAIR(PAIR_WARNING) : A_BOLD);
 }

@@ -427,7 +427,7 @@ static int run_top(const struct arguments *arguments, struct vgpu_client *client
 static const struct option options[] = {
         { .name = "once", .help = "print one table as text; the default without a terminal" },
         { .name = "delay",
-          .argument = "SECONDS",
+          .argument = "TIME",
           .help = "the time between two updates (default: 1)" },
         { .name = "sort",
           .argument = "KEY",
@@ -437,7 +437,7 @@ static const struct option options[] = {
 
 const struct command command_top = {
         .name = "top",
-        .usage = "[--once] [--delay SECONDS] [--sort KEY]",
+        .usage = "[--once] [--delay TIME] [--sort KEY]",
         .summary = "watch what vGPUs and their programs do",
         .description =
                 "Shows live what each vGPU may use of its GPU, and what the vGPU and its programs\n"

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/duration.h"
 #include "cli/usage.h"
 
 char *usage_format_duration(char *text, double seconds)
@@ -51,23 +52,16 @@ char *usage_format_user(char *text, uint32_t user)
         return text;
 }
 
+/* A number without a unit is no time here: "7" may be meant for the 7th, or for 7 days. */
 static int parse_ago(double *ret_seconds, const char *text, double now)
 {
-        static const struct {
-                char unit;
-                double seconds;
-        } units[] = { { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 }, { 'w', 7 * 86400 } };
-        char *end;
-        unsigned long n = strtoul(text, &end, 10);
+        double ago;
 
-        if (*text < '0' || *text > '9' || n > 100000 || strlen(end) != 1)
+        if (strspn(text, "0123456789.") == strlen(text) || duration_parse(&ago, text) < 0 ||
+            ago > now)
                 return -EINVAL;
-        for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-                if (units[i].unit == *end) {
-                        *ret_seconds = now - (double)n * units[i].seconds;
-                        return *ret_seconds >= 0 ? 0 : -EINVAL;
-                }
-        return -EINVAL;
+        *ret_seconds = now - ago;
+        return 0;
 }
 
 /* mktime() takes the 31st of February for the 3rd of March: what it makes must be what was said. */

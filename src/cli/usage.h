@@ -28,7 +28,7 @@ char *usage_format_user(char *text, uint32_t user);
 
 /*
  * usage_parse_time() - "2026-11-01", "2026-11-01 09:30" (or with a T), of the local time; "today";
- * "7d", "12h", "30m" before @now. Errors: -EINVAL.
+ * "7d", "12h", "30m", "10s" before @now. Errors: -EINVAL.
  */
 int usage_parse_time(double *ret_seconds, const char *text, double now);
 

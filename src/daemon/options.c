@@ -204,7 +204,7 @@ static bool set_path(char *path, const struct configuration_place *place, const 
 
 static bool set_size(uint64_t *size, const struct configuration_place *place, const char *value)
 {
-        if (size_parse(size, value) < 0 || *size == 0)
+        if (size_parse(size, value) < 0 || *size == 0 || size_lacks_unit(value))
                 return bad(place, value, "a size such as 32G");
         return true;
 }
@@ -367,7 +367,8 @@ static bool set_cdi_new(struct options *options, const struct configuration_plac
 
         snprintf(size, sizeof(size), "%.*s", (int)(colon ? colon - value : 31), value);
         options->cdi_new_share = 0;
-        if (size_parse(&options->cdi_new, size) < 0 || options->cdi_new == 0)
+        if (size_parse(&options->cdi_new, size) < 0 || options->cdi_new == 0 ||
+            size_lacks_unit(size))
                 return bad(place, value, wanted);
         return !colon || set_number(&options->cdi_new_share, place, colon + 1, 100, wanted);
 }

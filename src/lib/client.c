@@ -188,8 +188,13 @@ static int set_connect_error(struct vgpu_client *client, int error)
                                  "run it as root or as the user of vgpud, or join the group "
                                  "that vgpud was given (--group)",
                                  "no permission to talk to vgpud at %s", client->socket_path);
+        case -ECONNREFUSED: /* its socket outlives a manager that was killed */
+                return error_set(
+                        &client->error, VGPU_ERROR_NO_MANAGER,
+                        "its vGPUs are kept and their programs run on: start vgpud again, with the "
+                        "options that it had (systemctl start vgpud, where systemd starts it)",
+                        "the vgpud at %s has ended", client->socket_path);
         case -ENOENT:
-        case -ECONNREFUSED:
         case -ENOTDIR:
                 return error_set(&client->error, VGPU_ERROR_NO_MANAGER,
                                  "start vgpud (to try it without a GPU: vgpud --simulate "

@@ -440,8 +440,8 @@ static int check_fit(struct memory *memory, const struct image_manifest *image)
                               memory->name, memory_count_devices(memory));
         if (r == 0 && there.n_processes != image->n_processes)
                 r = error_set(error, VGPU_ERROR_FAILED, "load it into the vGPU that it is of",
-                              "the image has %zu processes, vGPU %s has %zu", image->n_processes,
-                              memory->name, there.n_processes);
+                              "the image has %zu process%s, vGPU %s has %zu", image->n_processes,
+                              image->n_processes == 1 ? "" : "es", memory->name, there.n_processes);
         for (size_t i = 0; r == 0 && i < there.n_processes; i++) {
                 const struct image_process *own = &there.processes[i];
                 const struct image_process *other = find_process(image, own->pid);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vgpud. */
 
+#include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,12 +48,54 @@ static int run_manager(struct options *options, struct failure *failure)
         return r;
 }
 
+/* How many GPUs the driver lists; 0: there is no driver, so nothing is known of them. */
+static int count_gpus(void)
+{
+        DIR *folder = opendir("/proc/driver/nvidia/gpus");
+        const struct dirent *entry;
+        int n = 0;
+
+        while (folder && (entry = readdir(folder)))
+                n += entry->d_name[0] != '.';
+        if (folder)
+                (void)closedir(folder);
+        return n;
+}
+
+/* A running vgpud only warns of such a device, since a GPU may have fallen off the bus. "all" names none. */
+static int check_devices(const struct options *options, int n_devices, struct failure *failure)
+{
+        const struct {
+                const char *key;
+                uint64_t devices;
+        } lists[] = { { "overcommit", options->overcommit },
+                      { "pin-ahead", options->pin_ahead },
+                      { "leave-out", options->leave_out } };
+
+        if (n_devices <= 0 || n_devices >= 64)
+                return 0;
+        for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+                uint64_t beyond = lists[i].devices >> n_devices;
+
+                if (lists[i].devices != UINT64_MAX && beyond)
+                        return failure_set(failure, -ENODEV, "NoSuchDevice",
+                                           "GPUs are counted from 0; nvidia-smi lists them",
+                                           "%s names GPU %d, and there %s %d", lists[i].key,
+                                           n_devices + __builtin_ctzll(beyond),
+                                           n_devices == 1 ? "is" : "are", n_devices);
+        }
+        return 0;
+}
+
 static int check(const struct options *options)
 {
         struct failure failure = { 0 };
         size_t n = options->n_config_files;
+        int r = simulation_check(options, &failure);
 
-        if (simulation_check(options, &failure) < 0) {
+        if (r >= 0)
+                r = check_devices(options, r > 0 ? r : count_gpus(), &failure);
+        if (r < 0) {
                 fprintf(stderr, "vgpud: %s: %s\n", options->config_path, failure.message);
                 if (failure.hint[0])
                         fprintf(stderr, "vgpud: %s\n", failure.hint);

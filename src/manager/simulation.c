@@ -75,6 +75,8 @@ static int check_scenario(const char *path, struct failure *failure)
         struct scenario *scenario = NULL;
         int r = load_scenario(&scenario, path, failure);
 
+        if (r == 0)
+                r = (int)scenario->n_devices;
         (void)scenario_free(scenario);
         return r;
 }
@@ -85,7 +87,7 @@ int simulation_check(const struct options *options, struct failure *failure)
 
         if (r < 0)
                 return refuse(options->simulate, r, failure);
-        return options->scenario_path[0] ? check_scenario(options->scenario_path, failure) : 0;
+        return options->scenario_path[0] ? check_scenario(options->scenario_path, failure) : r;
 }
 
 int simulation_play(struct manager *manager, struct failure *failure)

@@ -15,7 +15,7 @@ int simulation_start(struct manager *manager, struct failure *failure);
 /* simulation_play() - the same with the devices of --scenario, which is read. */
 int simulation_play(struct manager *manager, struct failure *failure);
 
-/* simulation_check() - could what --simulate or --scenario names be made? InvalidParameter. */
+/* simulation_check() - how many devices would --simulate or --scenario make? 0: neither. InvalidParameter. */
 int simulation_check(const struct options *options, struct failure *failure);
 
 /* simulation_end() - forget the scenario, with its devices: it begins anew each time. */

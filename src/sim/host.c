@@ -150,8 +150,9 @@ static int parse_specification(struct host *host, const char *specification)
 int sim_host_check(const char *specification)
 {
         CLEANUP(freep) struct host *host = calloc(1, sizeof(*host));
+        int r = host ? parse_specification(host, specification) : -ENOMEM;
 
-        return host ? parse_specification(host, specification) : -ENOMEM;
+        return r < 0 ? r : (int)host->n_devices;
 }
 
 static bool is_large_tmpfs(const char *directory)

@@ -34,7 +34,7 @@
  */
 int sim_host_create(const char *directory, const char *specification);
 
-/* sim_host_check() - is it a specification? Errors: -EINVAL, -ENOMEM. */
+/* sim_host_check() - how many devices does the specification have? Errors: -EINVAL, -ENOMEM. */
 int sim_host_check(const char *specification);
 
 /*

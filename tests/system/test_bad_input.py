@@ -34,7 +34,7 @@ REFUSED = [
     (["create", "new", "--fb", "2M", "--device", "GPU-ffffffff"], NOT_FOUND, "GPU-ffffffff"),
     (["create", "new", "--fb", "2M", "--device", "-1"], NOT_FOUND, "-1"),
     (["create", "idle", "--fb", "2M"], FAILED, "idle"),
-    (["create", "new", "--fb", "20"], USAGE, "20 B"),
+    (["create", "new", "--fb", "20"], USAGE, "has no unit"),
     (["create", "new", "--fb", "2G"], FAILED, "2 GiB"),
     (["create", "new", "--fb", "1000M", "--device", "0"], FAILED, "1000 MiB"),
     (["suspend"], USAGE, ""),
@@ -50,7 +50,7 @@ REFUSED = [
     (["resume", "off", "--device", "9"], NOT_FOUND, "9"),
     (["resume", "off", "--device", "0,1"], USAGE, "name 1 device, for example --device 0"),
     (["resize", "idle", "--fb", "1K"], USAGE, "the smallest is 2M"),
-    (["resize", "idle", "--fb", "40"], USAGE, "sizes have a unit"),
+    (["resize", "idle", "--fb", "40"], USAGE, "has no unit"),
     (["migrate", "nobody", "--device", "1"], NOT_FOUND, "nobody"),
     (["migrate", "busy"], USAGE, "device"),
     (["migrate", "busy", "--device", "9"], NOT_FOUND, "9"),
@@ -67,7 +67,7 @@ REFUSED = [
     (["run", "--vgpu", "idle"], USAGE, ""),
     (["run", "--vgpu", "idle", "--", "/nonexistent/program"], None, "/nonexistent/program"),
     (["run", "--fb", "much", "--", "true"], USAGE, "much"),
-    (["run", "--fb", "20", "--", "true"], USAGE, "20 B"),
+    (["run", "--fb", "20", "--", "true"], USAGE, "has no unit"),
     (["run", "--fb", "2G", "--", "true"], FAILED, "2 GiB"),
 ]
 

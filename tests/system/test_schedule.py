@@ -147,10 +147,10 @@ class Turns(unittest.TestCase):
 
     def test_shares_must_fit(self):
         self.create("a", share=75)
-        expect_error("InvalidParameter", self.create, "b", share=26)
+        expect_error("NoRoom", self.create, "b", share=26)
         expect_error("InvalidParameter", self.create, "b", share=101)
         self.create("b", share=25)
-        expect_error("InvalidParameter", self.host.call, "SetVgpuShare", name="a", percent=76)
+        expect_error("NoRoom", self.host.call, "SetVgpuShare", name="a", percent=76)
         self.host.call("SetVgpuShare", name="a", percent=10)
         self.host.kill_manager()
         self.host.start()
@@ -170,7 +170,7 @@ class Turns(unittest.TestCase):
         self.host.call("ResumeVgpu", name="here")  # where it was, it has its share still
         self.host.call("SetVgpuShare", name="there", percent=40)
         self.host.call("MigrateVgpu", name="here", device="1")
-        expect_error("InvalidParameter", self.host.call, "SetVgpuShare", name="there", percent=41)
+        expect_error("NoRoom", self.host.call, "SetVgpuShare", name="there", percent=41)
         self.create("new", share=100)  # what has left keeps nothing
         self.finish(guest)
 

@@ -67,6 +67,12 @@ class Start(unittest.TestCase):
         self.assertEqual((bad.returncode, bad.stdout), (2, ""))
         self.assertIn("vgpud.conf: '2xH2000' is no simulated machine", bad.stderr)
         self.assertEqual(self.check("simulate = 1xH200:1M\n").returncode, 2)
+        for key in ("overcommit", "pin-ahead", "leave-out"):
+            bad = self.check(f"simulate = 2xH200:1G\n{key} = 1,7\n")
+            self.assertEqual(bad.returncode, 2)
+            self.assertIn(f"{key} names GPU 7, and there are 2", bad.stderr)
+        self.assertEqual(self.check("simulate = 2xH200:1G\novercommit = 0,1\npin-ahead = all\n").returncode, 0)
+        self.assertIn("not a size", self.check("pool-limit = 64\n").stderr)
         bad = self.check("scenario = /nonexistent\n")
         self.assertEqual(bad.returncode, 2)
         self.assertIn("/nonexistent", bad.stderr)

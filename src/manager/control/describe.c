@@ -55,6 +55,7 @@ json_t *describe_manager(const struct manager *manager)
                 .run_directory = manager->options->run_directory,
                 .pool = &pool,
                 .kernel_limits = manager->kernel_limits,
+                .scenario = manager->options->scenario_path,
         };
 
         get_pool(manager, &pool);

@@ -222,8 +222,9 @@ static int refuse_number(const struct manager *manager, const struct instance_re
 
         if (request->n_devices > manager->n_devices)
                 return failure_set(failure, -ENODEV, "NoSuchDevice", "ask for fewer",
-                                   "there are %zu devices, not %zu", manager->n_devices,
-                                   request->n_devices);
+                                   "there %s %zu device%s, not %zu",
+                                   manager->n_devices == 1 ? "is" : "are", manager->n_devices,
+                                   manager->n_devices == 1 ? "" : "s", request->n_devices);
         return failure_set(failure, -ENOSPC, "NoRoom", advise_on_number(manager, request, why),
                            "%zu of %zu devices can take a part of %s, and %zu are needed: %s", n,
                            manager->n_devices, size_format(wanted, request->frame_buffer),

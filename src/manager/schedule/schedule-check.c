@@ -81,9 +81,9 @@ int schedule_check_share(const struct device *device, const struct instance *ins
                                          share);
         if (sum + share <= 100 || share == 0 || (instance && share <= instance->share))
                 return 0; /* less is right even where there is too much */
-        return failure_parameter(failure, "share", "vgpu scheduler show lists the shares",
-                                 "the shares of device %u would add up to %u %%: %u %% are left",
-                                 device->index, sum + share, get_left(sum));
+        return failure_set(failure, -ENOSPC, "NoRoom", "vgpu scheduler show lists the shares",
+                           "the shares of device %u would add up to %u %%: %u %% are left",
+                           device->index, sum + share, get_left(sum));
 }
 
 int schedule_check_move(const struct instance *instance, const struct device *target,
