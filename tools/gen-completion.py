@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Completion for vgpu(1) in zsh and in fish, made from what 'vgpu help --json' says.
+"""Completion for vgpu(1) in bash, zsh and fish, made from what 'vgpu help --json' says.
 
-usage: gen-completion.py zsh|fish VGPU
+usage: gen-completion.py bash|zsh|fish VGPU
 
 Commands, options and their help come from the command itself. What may follow an option or a command is
 in the tables here; what they do not name takes any text.
@@ -17,7 +17,7 @@ LISTED = ("by", "sort")
 
 # By the name of the option: names of vGPUs, of devices, files, or these words.
 VALUES = {
-    "device": "devices", "vgpu": "names", "output": "files", "criu": "files", "storage": "files",
+    "device": "devices", "vgpu": "names", "output": "files", "owner": "users", "criu": "files", "storage": "files",
     "since": ["today", "7d"], "until": ["today", "7d"],
     "for": ["running", "locked", "checkpointed"],
     "policy": ["best-effort", "equal-share", "fixed-share"],
@@ -30,10 +30,17 @@ VALUES = {
 WORDS = {
     "run": "program", "simulate": "scenarios", "help": "commands",
     "checkpoint": ["state", "tid", "wait", "lock", "checkpoint", "restore", "unlock", "suspend", "resume",
-                   "toggle", "dump", "load", "check"],
+                   "toggle"],
     "apply": "files", "checkpoint dump": "files", "checkpoint load": "files", "checkpoint check": "files",
-    "scheduler": ["show", "set", "log"], "heterogeneous": ["on", "off"],
-    "capabilities": ["set"], "version-range": ["set"], "metadata": ["export", "check"],
+    "nvml heterogeneous": ["on", "off"],
+    "nvml capabilities": ["set"], "nvml version-range": ["set"], "nvml metadata": ["export", "check"],
+}
+
+# Bash also knows what comes second, and after that nothing: by the command, or by it and its first word.
+SECOND = {
+    "share": ["10", "25", "50", "75", "none"], "idle": ["30s", "5m", "1h", "never"],
+    "class": ["batch", "interactive"], "rename": [], "resize": [],
+    "checkpoint": "processes", "nvml metadata export": "names", "nvml metadata check": "files",
 }
 
 COMMON = [{"name": "json", "help": "print one JSON document; errors are JSON as well"},
@@ -60,6 +67,8 @@ def values_of(option):
 
 def words_of(command):
     name = command["name"]
+    if command["seconds"]:
+        return command["seconds"] + WORDS.get(name, [])
     if name in WORDS:
         return WORDS[name]
     return "names" if re.match(r"\[?NAME", command["usage"]) and name != "create" else None
@@ -69,9 +78,144 @@ def in_single_quotes(text):
     return text.replace("'", "'\\''")
 
 
+# bash
+
+BASH_LISTS = {"names": "$(_vgpu_ask ls --names)", "devices": "$(_vgpu_ask devices --names)",
+              "scenarios": "$(_vgpu_ask simulate --list | sed 's/ .*//')", "commands": "$(_vgpu_commands)",
+              "users": "$(compgen -u)", "processes": '$(ps -u "$(id -u)" -o pid= 2>/dev/null)'}
+
+
+def bash_action(kind):
+    if kind == "files":
+        return "compopt -o default && return"
+    if kind == "program":
+        return 'choices="--vgpu --fb"'
+    return f'choices="{" ".join(kind) if isinstance(kind, list) else BASH_LISTS[kind]}"' if kind else "return"
+
+
+def bash_options(command):
+    words = " ".join(f"--{option['name']}" for option in command["options"])
+    return f"        '{command['name']}') echo {words} ;;"
+
+
+def bash_value(command):
+    """What follows its options."""
+    lines = []
+    for option in command["options"]:
+        if "argument" in option:
+            names = [f"'{command['name']} --{option['name']}'"]
+            names += [f"'{command['name']} -{option['letter']}'"] if "letter" in option else []
+            lines.append(f"        {' | '.join(names)}) {bash_action(values_of(option))} ;;")
+    return lines
+
+
+def bash_words(command):
+    """By its name and how many words there are, or with the first of them."""
+    kind, name = words_of(command), command["name"]
+    if name not in SECOND:
+        return [f"        '{name} '*) {bash_action(kind)} ;;"] if kind else []
+    return [f"        '{name} 0'*) {bash_action(kind)} ;;", f"        '{name} 1'*) {bash_action(SECOND[name])} ;;"]
+
+
+def bash(commands):
+    listed = " ".join(c["name"] for c in commands if " " not in c["name"])
+    pairs = " | ".join(f"'{c['name']}'" for c in commands if " " in c["name"])
+    taking = " | ".join(sorted({f"--{option['name']}" for c in commands if c["name"] == "run"
+                                for option in c["options"] if "argument" in option}))
+    values = [line for command in commands for line in bash_value(command)]
+    words = [f"        '{name} '*) {bash_action(kind)} ;;" for name, kind in SECOND.items() if name.count(" ") == 2]
+    words += [line for command in sorted(commands, key=lambda c: -c["name"].count(" ")) for line in bash_words(command)]
+    newline = "\n"
+    return f"""# Completion for vgpu(1) in bash; made by tools/gen-completion.py.
+# shellcheck shell=bash
+
+_vgpu_commands() {{
+        echo {listed}
+}}
+
+_vgpu_options() {{
+        case $1 in
+{newline.join(bash_options(command) for command in commands)}
+        esac
+}}
+
+# What a manager has to say, which must not keep a person waiting.
+_vgpu_ask() {{
+        timeout 2 vgpu "$@" 2>/dev/null
+}}
+
+# Where the program of 'vgpu run' begins in COMP_WORDS; nothing if it is not there yet.
+_vgpu_program() {{
+        local i
+        for ((i = 2; i < COMP_CWORD; i++)); do
+                case ${{COMP_WORDS[i]}} in
+                --) echo $((i + 1)) && return ;;
+                {taking}) ((i++)) ;;
+                -*) ;;
+                *) echo "$i" && return ;;
+                esac
+        done
+}}
+
+# Sets choices; what returns has said it itself.
+_vgpu_words() {{
+        case "$1 $2" in
+{newline.join(words)}
+        esac
+}}
+
+_vgpu() {{
+        local command=${{COMP_WORDS[1]}} word=${{COMP_WORDS[COMP_CWORD]}}
+        local before=${{COMP_WORDS[COMP_CWORD - 1]}} choices="" program="" first=2 i n=0
+
+        COMPREPLY=()
+        if [ "$COMP_CWORD" -eq 1 ]; then
+                mapfile -t COMPREPLY < <(compgen -W "$(_vgpu_commands) --help --version" -- "$word")
+                return
+        fi
+        if [ "$COMP_CWORD" -gt 2 ]; then
+                case "$command ${{COMP_WORDS[2]}}" in
+                {pairs})
+                        command+=" ${{COMP_WORDS[2]}}"
+                        first=3
+                        ;;
+                esac
+        fi
+        [ "$command" != run ] || program=$(_vgpu_program)
+        if [ -n "$program" ]; then
+                if declare -F _command_offset >/dev/null; then
+                        _command_offset "$program"
+                else
+                        compopt -o default
+                fi
+                return
+        fi
+        case "$command $before" in
+{newline.join(values)}
+        *)
+                # How many words stand before, without options; the first of them names an action.
+                for ((i = first; i < COMP_CWORD; i++)); do
+                        [[ ${{COMP_WORDS[i]}} == -* ]] || ((n++))
+                done
+                if [[ $word == -* ]]; then
+                        choices=$(_vgpu_options "$command")
+                elif [ "$n" -gt 0 ] && [ "$command" = 'nvml metadata' ]; then
+                        _vgpu_words "$command ${{COMP_WORDS[first]}}" "$n"
+                else
+                        _vgpu_words "$command" "$n"
+                fi
+                ;;
+        esac
+        mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$word")
+}}
+
+complete -F _vgpu vgpu
+"""
+
+
 # zsh
 
-ZSH_ACTIONS = {"names": "_vgpu_names", "devices": "_vgpu_devices", "files": "_files",
+ZSH_ACTIONS = {"users": "_users", "names": "_vgpu_names", "devices": "_vgpu_devices", "files": "_files",
                "scenarios": "_vgpu_scenarios", "commands": "_vgpu_commands"}
 
 
@@ -166,7 +310,7 @@ fi
 
 # fish
 
-FISH_LISTS = {"names": "(__vgpu_ask ls --names)", "devices": "(__vgpu_ask devices --names)",
+FISH_LISTS = {"users": "(__fish_complete_users)", "names": "(__vgpu_ask ls --names)", "devices": "(__vgpu_ask devices --names)",
               "scenarios": "(__vgpu_ask simulate --list | string replace -r ' .*' '')",
               "commands": "(__vgpu_commands)", "program": "(__fish_complete_subcommand --fcs-skip=2)"}
 
@@ -243,7 +387,7 @@ complete -c vgpu -f
 
 
 def main(shell, vgpu):
-    print({"zsh": zsh, "fish": fish}[shell](read_commands(vgpu)), end="")
+    print({"bash": bash, "zsh": zsh, "fish": fish}[shell](read_commands(vgpu)), end="")
 
 
 if __name__ == "__main__":

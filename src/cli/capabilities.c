@@ -89,8 +89,8 @@ static int find_capability(const struct arguments *arguments, const char *name,
                         *ret_capability = (enum vgpu_device_capability)i;
                         return 0;
                 }
-        return say_usage(arguments, "'vgpu capabilities' lists them", "there is no capability '%s'",
-                         name);
+        return say_usage(arguments, "'vgpu nvml capabilities' lists them",
+                         "there is no capability '%s'", name);
 }
 
 /* set NAME on|off --device DEVICE */
@@ -103,7 +103,8 @@ static int set(const struct arguments *arguments, struct vgpu_host *host)
         int code;
 
         if (strcmp(arguments->words[0], "set") != 0 || arguments->n_words != 3)
-                return say_usage(arguments, "vgpu capabilities set NAME on|off --device DEVICE",
+                return say_usage(arguments,
+                                 "vgpu nvml capabilities set NAME on|off --device DEVICE",
                                  "'%s' is not understood here", arguments->words[0]);
         if (!word)
                 return say_usage(arguments, "'vgpu devices' lists the GPUs",
@@ -146,7 +147,7 @@ static const struct option options[] = {
 };
 
 const struct command command_capabilities = {
-        .name = "capabilities",
+        .name = "nvml capabilities",
         .usage = "[set NAME on|off] [--device DEVICE]",
         .summary = "show what the driver and the GPUs can do with vGPUs",
         .description =
@@ -155,7 +156,7 @@ const struct command command_capabilities = {
                 "\n"
                 "A value in brackets says why the value is not known. With --json such a value\n"
                 "is null, and 'device' is null for the driver's capabilities.\n",
-        .examples = "vgpu capabilities --device 0\n",
+        .examples = "vgpu nvml capabilities --device 0\n",
         .options = options,
         .n_words_max = 3,
         .word = "word set",

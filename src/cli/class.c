@@ -22,7 +22,7 @@ static const struct option options[] = { { .name = NULL } };
 
 const struct command command_class = {
         .name = "class",
-        .usage = "NAME CLASS",
+        .usage = "NAME batch|interactive",
         .summary = "say how a vGPU waits for room on an overcommitted GPU",
         .description =
                 "Sets the class of a vGPU, which counts where 'vgpud --overcommit' lets vGPUs take\n"

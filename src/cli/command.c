@@ -6,53 +6,44 @@
 
 #include "base/text.h"
 
-const struct command *const commands[] = {
-        &command_devices,
-        &command_create,
-        &command_apply,
-        &command_run,
-        &command_ls,
-        &command_suspend,
-        &command_resume,
-        &command_migrate,
-        &command_rename,
-        &command_resize,
-        &command_rm,
-        &command_checkpoint,
-        &command_top,
-        &command_accounting,
-        &command_usage,
-        &command_logs,
-        &command_info,
-        &command_env,
-        &command_simulate,
-        &command_show,
-        &command_types,
-        &command_utilization,
-        &command_sessions,
-        &command_licence,
-        &command_metadata,
-        &command_placements,
-        &command_heterogeneous,
-        &command_capabilities,
-        &command_version_range,
-        &command_share,
-        &command_idle,
-        &command_class,
-        &command_scheduler,
-        &command_cdi,
-        NULL,
+enum group { DAILY, TIME, BILLING, HOST, NVML };
+
+static const struct {
+        const char *name, *title;
+} groups[] = {
+        [DAILY] = { "daily", "vGPUs, and programs in them" },
+        [TIME] = { "time", "The time of a GPU, and room on it" },
+        [BILLING] = { "billing", "What was used" },
+        [HOST] = { "host", "The host, and programs outside of vGPUs" },
+        [NVML] = { "nvml", "What NVML says" },
 };
 
-static const struct command *const pairs[] = {
-        &command_checkpoint_dump,
-        &command_checkpoint_load,
-        &command_checkpoint_check,
-        &command_scheduler_show,
-        &command_scheduler_set,
-        &command_scheduler_log,
-        NULL,
+#define N_GROUPS (sizeof(groups) / sizeof(groups[0]))
+
+static const struct {
+        const struct command *command;
+        enum group group;
+} commands[] = {
+#define COMMAND_LIST(group, name) { &command_##name, group },
+        COMMANDS(COMMAND_LIST)
 };
+
+#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+/* The second word of "scheduler set"; NULL: there is none. */
+static const char *get_second(const struct command *command)
+{
+        const char *blank = strchr(command->name, ' ');
+
+        return blank ? blank + 1 : NULL;
+}
+
+static bool is_pair(const struct command *command, const char *first)
+{
+        size_t length = strlen(first);
+
+        return strncmp(command->name, first, length) == 0 && command->name[length] == ' ';
+}
 
 /* What other tools call it; behind "vgpu". */
 static const struct {
@@ -96,20 +87,18 @@ static const struct {
 
 const struct command *command_find(const char *name)
 {
-        for (size_t i = 0; commands[i]; i++)
-                if (strcmp(commands[i]->name, name) == 0)
-                        return commands[i];
-        return NULL;
+        for (size_t i = 0; i < N_COMMANDS; i++)
+                if (strcmp(commands[i].command->name, name) == 0)
+                        return strchr(name, ' ') ? NULL : commands[i].command;
+        return command_find_pair("nvml", name); /* what it was called before */
 }
 
 const struct command *command_find_pair(const char *first, const char *second)
 {
-        size_t length = strlen(first);
-
-        for (size_t i = 0; second && pairs[i]; i++)
-                if (strncmp(pairs[i]->name, first, length) == 0 && pairs[i]->name[length] == ' ' &&
-                    strcmp(pairs[i]->name + length + 1, second) == 0)
-                        return pairs[i];
+        for (size_t i = 0; second && i < N_COMMANDS; i++)
+                if (is_pair(commands[i].command, first) &&
+                    strcmp(get_second(commands[i].command), second) == 0)
+                        return commands[i].command;
         return NULL;
 }
 
@@ -121,9 +110,14 @@ const char *command_find_similar(const char *name)
         for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++)
                 if (strcmp(synonyms[i].other, name) == 0)
                         return synonyms[i].ours;
-        for (size_t i = 0; commands[i]; i++)
-                if (text_is_closer(name, commands[i]->name, &least))
-                        best = commands[i]->name;
+        for (size_t i = 0; i < N_COMMANDS; i++) {
+                const char *second = get_second(commands[i].command);
+
+                /* "typse" may be meant for "nvml types"; "set" alone is meant for nothing. */
+                if ((!second || commands[i].group == NVML) &&
+                    text_is_closer(name, second ? second : commands[i].command->name, &least))
+                        best = commands[i].command->name;
+        }
         return text_is_closer(name, "help", &least) ? "help" : best;
 }
 
@@ -139,6 +133,7 @@ static json_t *list_lines(const char *text)
 static json_t *describe(const struct command *command)
 {
         json_t *options = json_array();
+        const char *group = "";
 
         for (size_t i = 0; command->options[i].name; i++) {
                 const struct option *option = &command->options[i];
@@ -149,9 +144,13 @@ static json_t *describe(const struct command *command)
                                                 option->letter ? letter : NULL, "argument",
                                                 option->argument, "help", option->help));
         }
-        return json_pack("{ss ss ss ss so so}", "name", command->name, "usage", command->usage,
-                         "summary", command->summary, "description", command->description,
-                         "options", options, "examples", list_lines(command->examples));
+        for (size_t i = 0; i < N_COMMANDS; i++)
+                if (commands[i].command == command)
+                        group = groups[commands[i].group].name;
+        return json_pack("{ss ss ss ss ss so so}", "name", command->name, "group", group, "usage",
+                         command->usage, "summary", command->summary, "description",
+                         command->description, "options", options, "examples",
+                         list_lines(command->examples));
 }
 
 json_t *command_describe(const char *name, const char *second)
@@ -162,10 +161,8 @@ json_t *command_describe(const char *name, const char *second)
         if (name)
                 return describe(command ? command : command_find(name));
         all = json_array();
-        for (size_t i = 0; commands[i]; i++)
-                json_array_append_new(all, describe(commands[i]));
-        for (size_t i = 0; pairs[i]; i++)
-                json_array_append_new(all, describe(pairs[i]));
+        for (size_t i = 0; i < N_COMMANDS; i++)
+                json_array_append_new(all, describe(commands[i].command));
         return json_pack("{so}", "commands", all);
 }
 
@@ -179,6 +176,21 @@ static void print_option(const struct option *option)
         printf("  %-18s  %s\n", left, option->help);
 }
 
+/* Those of two words that begin with @first. */
+static void print_pairs(const char *first)
+{
+        bool has_title = false;
+
+        for (size_t i = 0; i < N_COMMANDS; i++) {
+                if (!is_pair(commands[i].command, first))
+                        continue;
+                if (!has_title)
+                        puts("\nCommands:");
+                has_title = true;
+                printf("  %-20s %s\n", commands[i].command->name, commands[i].command->summary);
+        }
+}
+
 void command_print_help(const struct command *command)
 {
         static const struct option common[] = {
@@ -186,8 +198,10 @@ void command_print_help(const struct command *command)
                 { .name = "help", .letter = 'h', .help = "show this" },
         };
 
-        printf("Usage: vgpu %s %s%s[--json]\n\n%s\nOptions:\n", command->name, command->usage,
+        printf("Usage: vgpu %s %s%s[--json]\n\n%s", command->name, command->usage,
                *command->usage ? " " : "", command->description);
+        print_pairs(command->name);
+        puts("\nOptions:");
         for (size_t i = 0; command->options[i].name; i++)
                 print_option(&command->options[i]);
         for (size_t i = 0; i < sizeof(common) / sizeof(common[0]); i++)
@@ -199,18 +213,25 @@ void command_print_help(const struct command *command)
         }
 }
 
+static void print_group(size_t group)
+{
+        printf("\n%s:\n", groups[group].title);
+        for (size_t i = 0; i < N_COMMANDS; i++)
+                if (commands[i].group == group && !get_second(commands[i].command))
+                        printf("  %-12s %s\n", commands[i].command->name,
+                               commands[i].command->summary);
+}
+
 void command_print_all(void)
 {
         printf("Usage: vgpu COMMAND [OPTION]...\n"
                "Virtual GPUs that are shared, suspended, resumed and moved while their programs "
-               "run.\n"
-               "\n"
-               "Commands:\n");
-        for (size_t i = 0; commands[i]; i++)
-                printf("  %-14s %s\n", commands[i]->name, commands[i]->summary);
-        printf("  %-14s %s\n"
-               "\n"
-               "Every command takes --help, and --json: one JSON document on standard output.\n"
+               "run.\n");
+        for (size_t i = 0; i < N_GROUPS; i++)
+                print_group(i);
+        printf("\n"
+               "'vgpu help COMMAND' explains a command. Every command takes --help, and --json: one\n"
+               "JSON document on standard output.\n"
                "\n"
                "To begin (without a GPU: vgpud --simulate 2xH200 &):\n"
                "  sudo vgpud &\n"
@@ -227,6 +248,5 @@ void command_print_all(void)
                "  6  no permission\n"
                "  7  the vGPU is in the wrong state, or busy\n"
                "'vgpu run' ends with the status of the program; 127 if the program was not\n"
-               "found, 126 if it could not be executed.\n",
-               "help", "explain a command: vgpu help COMMAND");
+               "found, 126 if it could not be executed.\n");
 }

@@ -44,26 +44,60 @@ struct command {
         int (*run)(const struct arguments *arguments, struct vgpu_client *client);
 };
 
-/* 'vgpu checkpoint ...' that are commands of their own. */
-extern const struct command command_checkpoint_check, command_checkpoint_dump,
-        command_checkpoint_load;
+/*
+ * All commands, in the order of the help: the group, and NAME of command_NAME. This line, the file and its
+ * line in meson.build are all that a new command needs: help, 'help --json', completion and the synopsis of
+ * the man page (tools/gen-synopsis.py) follow.
+ */
+#define COMMANDS(COMMAND)               \
+        COMMAND(DAILY, devices)         \
+        COMMAND(DAILY, create)          \
+        COMMAND(DAILY, apply)           \
+        COMMAND(DAILY, run)             \
+        COMMAND(DAILY, ls)              \
+        COMMAND(DAILY, show)            \
+        COMMAND(DAILY, top)             \
+        COMMAND(DAILY, logs)            \
+        COMMAND(DAILY, suspend)         \
+        COMMAND(DAILY, resume)          \
+        COMMAND(DAILY, migrate)         \
+        COMMAND(DAILY, rename)          \
+        COMMAND(DAILY, resize)          \
+        COMMAND(DAILY, rm)              \
+        COMMAND(TIME, share)            \
+        COMMAND(TIME, scheduler)        \
+        COMMAND(TIME, scheduler_show)   \
+        COMMAND(TIME, scheduler_set)    \
+        COMMAND(TIME, scheduler_log)    \
+        COMMAND(TIME, idle)             \
+        COMMAND(TIME, class)            \
+        COMMAND(BILLING, usage)         \
+        COMMAND(BILLING, accounting)    \
+        COMMAND(HOST, info)             \
+        COMMAND(HOST, env)              \
+        COMMAND(HOST, cdi)              \
+        COMMAND(HOST, simulate)         \
+        COMMAND(HOST, checkpoint)       \
+        COMMAND(HOST, checkpoint_dump)  \
+        COMMAND(HOST, checkpoint_load)  \
+        COMMAND(HOST, checkpoint_check) \
+        COMMAND(NVML, nvml)             \
+        COMMAND(NVML, types)            \
+        COMMAND(NVML, utilization)      \
+        COMMAND(NVML, sessions)         \
+        COMMAND(NVML, licence)          \
+        COMMAND(NVML, metadata)         \
+        COMMAND(NVML, placements)       \
+        COMMAND(NVML, heterogeneous)    \
+        COMMAND(NVML, capabilities)     \
+        COMMAND(NVML, version_range)
 
-extern const struct command command_accounting, command_apply, command_capabilities, command_cdi,
-        command_checkpoint, command_create, command_devices, command_env, command_heterogeneous,
-        command_class, command_idle, command_info, command_licence, command_logs, command_ls,
-        command_metadata, command_migrate, command_placements, command_rename, command_resize,
-        command_resume, command_rm, command_run, command_sessions, command_show, command_simulate,
-        command_suspend, command_top, command_types, command_usage, command_utilization,
-        command_version_range;
+/* clang-format off */
+#define COMMAND_DECLARE(group, name) extern const struct command command_##name;
+COMMANDS(COMMAND_DECLARE)
+/* clang-format on */
 
-/* 'vgpu scheduler ...' and the share of a vGPU. */
-extern const struct command command_scheduler, command_scheduler_set, command_scheduler_show,
-        command_scheduler_log, command_share;
-
-/* All of them, in the order of the help; ends with NULL. */
-extern const struct command *const commands[];
-
-/* command_find() - by its whole name; NULL for none. */
+/* command_find() - by its name of one word; NULL for none. What is now 'nvml NAME' is found as NAME, too. */
 const struct command *command_find(const char *name);
 
 /* command_find_pair() - one whose name is two words; NULL for none. */

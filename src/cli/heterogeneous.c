@@ -70,15 +70,15 @@ static const struct option options[] = {
 };
 
 const struct command command_heterogeneous = {
-        .name = "heterogeneous",
+        .name = "nvml heterogeneous",
         .usage = "[on|off] [--device DEVICE [--gpu-instance ID]]",
         .summary = "show or switch whether vGPU sizes mix on a GPU",
         .description =
                 "Shows whether vGPUs of different sizes may share a GPU. on and off switch this\n"
                 "for one GPU, for all GPUs, or for one GPU instance (MIG). Switching needs root,\n"
                 "and no vGPU may be on the GPU. The setting lasts until the driver is loaded again.\n",
-        .examples = "vgpu heterogeneous\n"
-                    "sudo vgpu heterogeneous on --device 1\n",
+        .examples = "vgpu nvml heterogeneous\n"
+                    "sudo vgpu nvml heterogeneous on --device 1\n",
         .options = options,
         .n_words_max = 1,
         .word = "mode",

@@ -57,14 +57,14 @@ static const struct option options[] = {
 };
 
 const struct command command_licence = {
-        .name = "licence",
+        .name = "nvml licence",
         .usage = "[NAME] [--device DEVICE]",
         .summary = "show the licences of the active vGPUs",
         .description = "Lists the licences of all active vGPUs, or of one vGPU.\n"
                        "\n"
                        "  STATE    licensed, or the kind of unlicensed; or why it is not known\n"
                        "  EXPIRES  the date, or permanent; or why there is no date\n",
-        .examples = "vgpu licence\n",
+        .examples = "vgpu nvml licence\n",
         .options = options,
         .n_words_max = 1,
         .word = "name of the vGPU",

@@ -190,7 +190,7 @@ static void say_none(struct vgpu_client *client)
         if (vgpu_manager_lookup(client, &manager) == 0 && manager->scenario[0])
                 fprintf(stderr,
                         "vgpu: ls: this vgpud plays a scenario, whose vGPUs only NVML shows\n"
-                        "hint: 'vgpu utilization' lists them, 'vgpu show ID' shows one\n");
+                        "hint: 'vgpu nvml utilization' lists them, 'vgpu show ID' shows one\n");
         else if (isatty(STDOUT_FILENO))
                 fprintf(stderr, "no vGPU yet; create one: vgpu create NAME --fb 40G\n");
 }

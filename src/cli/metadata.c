@@ -135,12 +135,12 @@ static int read_file(const struct arguments *arguments, struct vgpu_host *host, 
         size = fread(bytes, 1, FILE_MAX, file);
         fclose(file);
         if (size < header || memcmp(bytes, headers[kind], header) != 0)
-                return say_usage(arguments, "make it with 'vgpu metadata export'",
+                return say_usage(arguments, "make it with 'vgpu nvml metadata export'",
                                  "%s is not the metadata of a %s", path,
                                  kind == VGPU_METADATA_INSTANCE ? "vGPU" : "device");
         if (vgpu_metadata_new(host, kind, bytes + header, size - header, ret_metadata) < 0)
-                return say_usage(arguments, "make it with 'vgpu metadata export'", "%s: %s", path,
-                                 vgpu_host_get_error(host)->message);
+                return say_usage(arguments, "make it with 'vgpu nvml metadata export'", "%s: %s",
+                                 path, vgpu_host_get_error(host)->message);
         return 0;
 }
 
@@ -233,7 +233,7 @@ static const struct option options[] = {
 };
 
 const struct command command_metadata = {
-        .name = "metadata",
+        .name = "nvml metadata",
         .usage = "export NAME|--device DEVICE [-o FILE] | check VGPU-FILE DEVICE-FILE",
         .summary = "say whether a vGPU could move to a GPU of any host",
         .description =
@@ -245,9 +245,9 @@ const struct command command_metadata = {
                 "memory that is registered for RDMA (a dma-buf).\n"
                 "\n"
                 "Exit status of check: 0, the vGPU can move live; 7, it cannot.\n",
-        .examples = "vgpu metadata export train -o train.vgpu\n"
-                    "vgpu metadata export --device 1 -o there.device\n"
-                    "vgpu metadata check train.vgpu there.device\n",
+        .examples = "vgpu nvml metadata export train -o train.vgpu\n"
+                    "vgpu nvml metadata export --device 1 -o there.device\n"
+                    "vgpu nvml metadata check train.vgpu there.device\n",
         .options = options,
         .n_words_min = 1,
         .n_words_max = 3,

@@ -132,19 +132,19 @@ static const struct option options[] = {
 };
 
 const struct command command_placements = {
-        .name = "placements",
+        .name = "nvml placements",
         .usage = "[--device DEVICE [--gpu-instance ID]]",
         .summary = "show where in a GPU's memory vGPUs may begin",
         .description =
                 "Lists the slots of the frame buffer where a vGPU of each type may begin, in the\n"
-                "current mode of the GPU (see 'vgpu heterogeneous').\n"
+                "current mode of the GPU (see 'vgpu nvml heterogeneous').\n"
                 "\n"
                 "  SLOTS     how many slots a vGPU covers\n"
                 "  POSSIBLE  the slots where a vGPU may begin\n"
                 "  FREE NOW  the slots where a vGPU could begin now\n"
                 "\n"
                 "For a GPU instance (MIG), only the free slots are known.\n",
-        .examples = "vgpu placements --device 0\n",
+        .examples = "vgpu nvml placements --device 0\n",
         .options = options,
         .run = run_placements,
 };

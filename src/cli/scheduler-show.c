@@ -149,11 +149,7 @@ const struct command command_scheduler = {
         .name = "scheduler",
         .usage = "[show | set | log] [--device DEVICE]",
         .summary = "show or set how the time of a GPU is divided",
-        .description = "'vgpu scheduler' alone means 'vgpu scheduler show'. See also\n"
-                       "\n"
-                       "  vgpu help scheduler show\n"
-                       "  vgpu help scheduler set\n"
-                       "  vgpu help scheduler log\n",
+        .description = "'vgpu scheduler' alone means 'vgpu scheduler show'.\n",
         .examples = "vgpu scheduler show\n"
                     "vgpu scheduler log --device 0\n",
         .options = options,

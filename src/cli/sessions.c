@@ -88,7 +88,7 @@ static const struct option options[] = {
 };
 
 const struct command command_sessions = {
-        .name = "sessions",
+        .name = "nvml sessions",
         .usage = "[NAME] [--device DEVICE]",
         .summary = "list sessions that encode video or capture the frame buffer",
         .description =
@@ -97,7 +97,7 @@ const struct command command_sessions = {
                 "\n"
                 "  KIND      the codec of an encoder session, the destination of a capture\n"
                 "  FRAMES/S  and LATENCY: averages over the last second\n",
-        .examples = "vgpu sessions\n",
+        .examples = "vgpu nvml sessions\n",
         .options = options,
         .n_words_max = 1,
         .word = "name of the vGPU",

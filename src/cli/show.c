@@ -160,7 +160,7 @@ static void add_vm(struct facts *facts, struct vgpu_host *host, uint32_t instanc
                   json_string(vm->id_kind == VGPU_VM_ID_UUID ? "uuid" : "domain"), "%s", "");
 }
 
-/* Slots of the device, as many as its type takes: `vgpu placements` has them. */
+/* Slots of the device, as many as its type takes: `vgpu nvml placements` has them. */
 static void add_placement(struct facts *facts, struct vgpu_host *host, uint32_t instance)
 {
         uint32_t slot = 0;

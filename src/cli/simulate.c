@@ -221,7 +221,7 @@ const struct command command_simulate = {
                 "The exit status is that of the command; 127 if the command was not found, 126 if it\n"
                 "could not be executed, 128 plus the signal's number if a signal has ended it.\n",
         .examples = "vgpu simulate --list\n"
-                    "vgpu simulate mig -- vgpu types\n",
+                    "vgpu simulate mig -- vgpu nvml types\n",
         .options = options,
         .word = "scenario",
         .takes_program = true,

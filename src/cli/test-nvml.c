@@ -43,7 +43,7 @@ static void test_a_running_vgpud_gives_the_names(void **state)
                        "VGPU   ID  DEVICE  LICENSED  STATE     EXPIRES\n"
                        "train  11       0  yes       licensed  2026-11-23 05:02:12 GMT\n",
                        "");
-        outcome = vgpu(steps, 1, WORDS("utilization", "--device", "0"));
+        outcome = vgpu(steps, 1, WORDS("nvml", "utilization", "--device", "0"));
         assert_non_null(strstr(outcome->out, "\n     0  train          11  20 %"));
         assert_non_null(strstr(outcome->out, "\n     0  -      3251634327   7 %"));
         outcome = vgpu(steps, 1, WORDS("show", "train"));
@@ -77,7 +77,7 @@ static void test_a_suspended_vgpu_is_on_no_device(void **state)
                        "  device                none: the other facts exist only on a device\n",
                        "");
         command_expect(vgpu(&step, 1, WORDS("sessions", "train")), 7, "",
-                       "vgpu: sessions: vGPU train is suspended: NVML does not know it\n"
+                       "vgpu: nvml sessions: vGPU train is suspended: NVML does not know it\n"
                        "hint: resume it: vgpu resume\n");
 }
 
@@ -94,11 +94,12 @@ static void test_metadata_goes_through_files(void **state)
         snprintf(of_infer, sizeof(of_infer), "%s/infer", folder);
         snprintf(of_device, sizeof(of_device), "%s/device", folder);
 
-        outcome = vgpu(NULL, 0, WORDS("metadata", "export", "11", "-o", of_train));
+        outcome = vgpu(NULL, 0, WORDS("nvml", "metadata", "export", "11", "-o", of_train));
         assert_int_equal(outcome->code, 0);
         assert_memory_equal(outcome->out, "exported 464 bytes to /tmp/", 27);
-        outcome = vgpu(NULL, 0,
-                       WORDS("metadata", "export", "--device", "0", "-o", of_device, "--json"));
+        outcome = vgpu(
+                NULL, 0,
+                WORDS("nvml", "metadata", "export", "--device", "0", "-o", of_device, "--json"));
         command_expect(outcome, 0,
                        "{\n  \"of\": \"device\",\n  \"size\": 380,\n  \"version\": 3,\n"
                        "  \"revision\": 1,\n  \"host_driver_version\": \"610.10\",\n"
@@ -107,32 +108,38 @@ static void test_metadata_goes_through_files(void **state)
                        "  \"version_maximum\": 1835009\n}\n",
                        "");
         assert_int_equal(
-                vgpu(NULL, 0, WORDS("metadata", "export", "3251634327", "-o", of_infer))->code, 0);
+                vgpu(NULL, 0, WORDS("nvml", "metadata", "export", "3251634327", "-o", of_infer))
+                        ->code,
+                0);
 
-        command_expect(vgpu(NULL, 0, WORDS("metadata", "check", of_train, of_device)), 0,
+        command_expect(vgpu(NULL, 0, WORDS("nvml", "metadata", "check", of_train, of_device)), 0,
                        "The vGPU and the device\n"
                        "  it can move           live, sleep, hibernate, cold\n"
                        "  limited by            nothing\n",
                        "");
-        command_expect(vgpu(NULL, 0, WORDS("metadata", "check", of_infer, of_device, "--json")), 7,
-                       "{\n  \"can_move\": [\n    \"cold\"\n  ],\n  \"limited_by\": [\n"
-                       "    \"other\"\n  ]\n}\n",
-                       "");
-        outcome = vgpu(NULL, 0, WORDS("metadata", "check", of_device, of_train));
+        command_expect(
+                vgpu(NULL, 0, WORDS("nvml", "metadata", "check", of_infer, of_device, "--json")), 7,
+                "{\n  \"can_move\": [\n    \"cold\"\n  ],\n  \"limited_by\": [\n"
+                "    \"other\"\n  ]\n}\n",
+                "");
+        outcome = vgpu(NULL, 0, WORDS("nvml", "metadata", "check", of_device, of_train));
         assert_int_equal(outcome->code, 2);
         assert_non_null(strstr(outcome->err, "/device is not the metadata of a vGPU\n"));
 
         /* Cut off. */
         assert_int_equal(truncate(of_train, 300), 0);
-        outcome = vgpu(NULL, 0, WORDS("metadata", "check", of_train, of_device));
+        outcome = vgpu(NULL, 0, WORDS("nvml", "metadata", "check", of_train, of_device));
         assert_int_equal(outcome->code, 2);
         assert_non_null(strstr(outcome->err, "the end is missing\n"));
         file = fopen(of_train, "w");
         assert_non_null(file);
         fclose(file);
-        assert_int_equal(vgpu(NULL, 0, WORDS("metadata", "check", of_train, of_device))->code, 2);
         assert_int_equal(
-                vgpu(NULL, 0, WORDS("metadata", "export", "11", "-o", "/nonexistent/x"))->code, 1);
+                vgpu(NULL, 0, WORDS("nvml", "metadata", "check", of_train, of_device))->code, 2);
+        assert_int_equal(
+                vgpu(NULL, 0, WORDS("nvml", "metadata", "export", "11", "-o", "/nonexistent/x"))
+                        ->code,
+                1);
 
         unlink(of_train);
         unlink(of_infer);
@@ -145,23 +152,24 @@ static void test_without_nvml_the_exit_code_is_5(void **state)
         (void)state;
 
         setenv("OPENVGPU_NVML", "/nonexistent/nvml", 1);
-        command_expect(vgpu(NULL, 0, WORDS("types")), 5, "",
-                       "vgpu: types: cannot load the NVML library: /nonexistent/nvml: cannot open "
-                       "shared object file: No such file or directory\n"
-                       "hint: name an NVML library, or none to have one found\n");
+        command_expect(
+                vgpu(NULL, 0, WORDS("types")), 5, "",
+                "vgpu: nvml types: cannot load the NVML library: /nonexistent/nvml: cannot open "
+                "shared object file: No such file or directory\n"
+                "hint: name an NVML library, or none to have one found\n");
         choose_driver("610");
         setenv("FAKE_NVML", "nvmlInit_v2=9", 1);
         command_expect(vgpu(NULL, 0, WORDS("version-range")), 5, "",
-                       "vgpu: version-range: the driver is not loaded (nvmlInit_v2: "
+                       "vgpu: nvml version-range: the driver is not loaded (nvmlInit_v2: "
                        "DRIVER_NOT_LOADED, 9)\n"
                        "hint: load NVIDIA's driver, or start vgpud\n");
         setenv("FAKE_NVML", "nvmlSetVgpuVersion=4", 1);
         command_expect(vgpu(NULL, 0, WORDS("version-range", "set", "24.1", "25.1")), 6, "",
-                       "vgpu: version-range: permission denied (nvmlSetVgpuVersion: "
+                       "vgpu: nvml version-range: permission denied (nvmlSetVgpuVersion: "
                        "NO_PERMISSION, 4)\nhint: try it as root\n");
         setenv("FAKE_NVML", "nvmlDeviceSetVgpuHeterogeneousMode=19", 1);
         command_expect(vgpu(NULL, 0, WORDS("heterogeneous", "on", "--device", "0")), 7, "",
-                       "vgpu: heterogeneous: device 0: in use by a vGPU "
+                       "vgpu: nvml heterogeneous: device 0: in use by a vGPU "
                        "(nvmlDeviceSetVgpuHeterogeneousMode: IN_USE, 19)\n"
                        "hint: end or move the vGPUs first\n");
         unsetenv("FAKE_NVML");

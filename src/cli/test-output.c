@@ -361,7 +361,11 @@ static void test_help_goes_to_standard_output(void **state)
 
         outcome = vgpu(NULL, 0, WORDS("--help"));
         assert_int_equal(outcome->code, 0);
-        assert_non_null(strstr(outcome->out, "  migrate        move a running vGPU"));
+        assert_non_null(strstr(outcome->out, "  migrate      move a running vGPU"));
+        outcome = vgpu(NULL, 0, WORDS("help", "nvml"));
+        assert_non_null(strstr(outcome->out, "\n  nvml types           list the vGPU types"));
+        outcome = vgpu(NULL, 0, WORDS("types", "--help")); /* as it was called */
+        assert_non_null(strstr(outcome->out, "Usage: vgpu nvml types "));
         outcome = vgpu(NULL, 0, WORDS("help", "create"));
         assert_non_null(strstr(outcome->out, "Usage: vgpu create [NAME] --fb SIZE"));
         assert_non_null(strstr(outcome->out, "  --fb SIZE "));

@@ -195,7 +195,7 @@ static const struct option options[] = {
 };
 
 const struct command command_types = {
-        .name = "types",
+        .name = "nvml types",
         .usage = "[--device DEVICE] [--creatable]",
         .summary = "list the vGPU types of the GPUs",
         .description = "Lists the types into which GPUs can be cut, as NVML knows them.\n"
@@ -207,8 +207,8 @@ const struct command command_types = {
                        "  CREATABLE     whether a vGPU could start now\n"
                        "\n"
                        "--json prints everything that is known about the types.\n",
-        .examples = "vgpu types --device 0\n"
-                    "vgpu types --device 0 --creatable\n",
+        .examples = "vgpu nvml types --device 0\n"
+                    "vgpu nvml types --device 0 --creatable\n",
         .options = options,
         .run = run_types,
 };

@@ -99,14 +99,14 @@ static const struct option options[] = {
 };
 
 const struct command command_utilization = {
-        .name = "utilization",
+        .name = "nvml utilization",
         .usage = "[--processes] [--device DEVICE]",
         .summary = "show once how busy vGPUs keep their GPUs",
         .description =
                 "Shows once how busy each active vGPU keeps its GPU's engines and memory bandwidth,\n"
                 "in percent of the whole GPU. With --processes, shows this for each process, and\n"
                 "leaves out processes that do nothing.\n",
-        .examples = "vgpu utilization --processes\n",
+        .examples = "vgpu nvml utilization --processes\n",
         .options = options,
         .run = run_utilization,
 };

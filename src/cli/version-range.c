@@ -72,7 +72,7 @@ static int set(const struct arguments *arguments, struct vgpu_host *host)
         int code;
 
         if (strcmp(arguments->words[0], "set") != 0 || arguments->n_words != 3)
-                return say_usage(arguments, "vgpu version-range set MIN MAX",
+                return say_usage(arguments, "vgpu nvml version-range set MIN MAX",
                                  "'%s' is not understood here", arguments->words[0]);
         code = parse(arguments, arguments->words[1], &minimum);
         if (code == 0)
@@ -119,7 +119,7 @@ static int run_version_range(const struct arguments *arguments, struct vgpu_clie
 static const struct option options[] = { { .name = NULL } };
 
 const struct command command_version_range = {
-        .name = "version-range",
+        .name = "nvml version-range",
         .usage = "[set MIN MAX]",
         .summary = "show or narrow the vGPU versions for guests",
         .description =
@@ -127,7 +127,7 @@ const struct command command_version_range = {
                 "guests. 'set' makes the host offer only the versions from MIN to MAX, so that vGPUs\n"
                 "can move to older hosts. This needs root and no running vGPU, and lasts until the\n"
                 "driver is loaded again. A version is written as 24.1 or 0x180001.\n",
-        .examples = "vgpu version-range\n",
+        .examples = "vgpu nvml version-range\n",
         .options = options,
         .n_words_max = 3,
         .word = "word set",

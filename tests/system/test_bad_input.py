@@ -304,7 +304,7 @@ class NoManager(unittest.TestCase):
         host = Host().start()
         self.addCleanup(host.close)
         host.kill()
-        host.vgpu("ls", code=NO_MANAGER)
+        self.assertIn("has ended\nhint: its vGPUs are kept", host.vgpu("ls", code=NO_MANAGER).errors)
 
     def test_help_is_a_document_as_well(self):
         host = Host()
@@ -312,7 +312,7 @@ class NoManager(unittest.TestCase):
         names = [one["name"] for one in host.vgpu("help", "--json").json["commands"]]
         self.assertIn("scheduler set", names)
         self.assertEqual(host.vgpu("help", "ls", "--json").json["name"], "ls")
-        self.assertIn("Commands:", host.vgpu("help", "--help").output)
+        self.assertIn("What NVML says:", host.vgpu("help", "--help").output)
         self.assertEqual(host.vgpu("-V").output, host.vgpu("--version").output)
 
     def test_help_needs_no_vgpud(self):
