@@ -26,6 +26,13 @@ VALUES = {
     "class": ["batch", "interactive"],
 }
 
+# By the option of one command, where others mean something else by it.
+VALUES_OF = {
+    "wait --for": ["ended", "removed", "no-work", "running", "suspended", "evicted", "failed"],
+    "ls --state": ["idle", "running", "suspended", "evicted", "failed", "away"],
+    "ls --sort": ["name", "device", "state", "share", "use", "memory", "created"],
+}
+
 # By the command: what its words are. Commands whose usage begins with NAME take names of vGPUs.
 WORDS = {
     "run": "program", "simulate": "scenarios", "help": "commands",
@@ -59,7 +66,10 @@ def read_commands(vgpu):
     return commands
 
 
-def values_of(option):
+def values_of(command, option):
+    special = VALUES_OF.get(f"{command['name']} --{option['name']}")
+    if special:
+        return special
     if option["name"] in LISTED:
         return re.sub(r" \(.*?\)", "", option["help"]).split(", ")
     return VALUES.get(option["name"])
@@ -105,7 +115,7 @@ def bash_value(command):
         if "argument" in option:
             names = [f"'{command['name']} --{option['name']}'"]
             names += [f"'{command['name']} -{option['letter']}'"] if "letter" in option else []
-            lines.append(f"        {' | '.join(names)}) {bash_action(values_of(option))} ;;")
+            lines.append(f"        {' | '.join(names)}) {bash_action(values_of(command, option))} ;;")
     return lines
 
 
@@ -229,9 +239,9 @@ def zsh_text(text):
     return in_single_quotes(re.sub(r"([\[\]:\\])", r"\\\1", text))
 
 
-def zsh_option(option):
+def zsh_option(command, option):
     has_value = "argument" in option
-    value = f":{zsh_text(option['argument'])}:{zsh_action(values_of(option))}" if has_value else ""
+    value = f":{zsh_text(option['argument'])}:{zsh_action(values_of(command, option))}" if has_value else ""
     names = [f"--{option['name']}" + ("=" if has_value else "")]
     if "letter" in option:
         names.append(f"-{option['letter']}")
@@ -246,7 +256,7 @@ def zsh_words(command):
 
 
 def zsh_case(command):
-    specs = [spec for option in command["options"] for spec in zsh_option(option)] + zsh_words(command)
+    specs = [spec for option in command["options"] for spec in zsh_option(command, option)] + zsh_words(command)
     return f"        '{command['name']}') _arguments {(' ' + chr(92) + chr(10) + ' ' * 16).join(specs)} ;;"
 
 
@@ -333,19 +343,19 @@ def fish_condition(command):
                                    if command["seconds"] else "")
 
 
-def fish_option(condition, option):
+def fish_option(command, condition, option):
     line = f"complete -c vgpu -n {fish_text(condition)} -l {option['name']}"
     if "letter" in option:
         line += f" -s {option['letter']}"
     if "argument" in option:
-        kind = values_of(option)
+        kind = values_of(command, option)
         line += " -r -F" if kind == "files" else " -x" + fish_list(kind)
     return f"{line} -d {fish_text(option['help'])}"
 
 
 def fish_command(command):
     condition = fish_condition(command)
-    lines = [fish_option(condition, option) for option in command["options"]]
+    lines = [fish_option(command, condition, option) for option in command["options"]]
     kind = words_of(command)
     if kind == "files":
         lines.append(f"complete -c vgpu -n {fish_text(condition)} -F")

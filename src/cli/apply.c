@@ -19,7 +19,8 @@ struct application {
         const struct arguments *arguments;
         struct vgpu_client *client;
         json_t *results;
-        int code; /* of the first failure */
+        bool is_dry; /* only say what would be done */
+        int code;    /* of the first failure */
 };
 
 /* One line for a person, one member of the array for a script. */
@@ -68,6 +69,14 @@ static void create(struct application *application, const struct declared *decla
         options.idle_keeps_context = declared->idle_keeps_context;
         options.swap_class = declared->swap_class;
         options.pool_group = declared->pool_group;
+        if (application->is_dry) {
+                snprintf(line, sizeof(line), "would create %s: %s%s%s", declared->name,
+                         size_format(size, declared->frame_buffer),
+                         declared->device ? " on GPU " : "",
+                         declared->device ? declared->device : "");
+                tell(application, declared, "created", line);
+                return;
+        }
         if (vgpu_instance_create(application->client, &options, &instance) < 0) {
                 refuse(application, declared);
                 return;
@@ -111,11 +120,14 @@ static bool check_pool_group(struct application *application, const struct decla
 }
 
 /* Appends ", its @what is @is and was @was" to @line. */
-static void add_change(char *line, size_t size, const char *what, const char *is, const char *was)
+static void add_change(const struct application *application, char *line, size_t size,
+                       const char *what, const char *is, const char *was)
 {
         size_t n = strlen(line);
 
-        snprintf(line + n, size - n, "%s its %s is %s and was %s", n > 0 ? "," : "", what, is, was);
+        snprintf(line + n, size - n, "%s its %s %s %s and %s %s", n > 0 ? "," : "", what,
+                 application->is_dry ? "would be" : "is", is, application->is_dry ? "is" : "was",
+                 was);
 }
 
 static int set_quota(struct application *application, const struct declared *declared,
@@ -125,10 +137,10 @@ static int set_quota(struct application *application, const struct declared *dec
 
         if (instance->frame_buffer == declared->frame_buffer)
                 return 0;
-        if (vgpu_instance_resize(application->client, declared->name, declared->frame_buffer,
-                                 NULL) < 0)
+        if (!application->is_dry && vgpu_instance_resize(application->client, declared->name,
+                                                         declared->frame_buffer, NULL) < 0)
                 return -1;
-        add_change(changes, size, "quota", size_format(is, declared->frame_buffer),
+        add_change(application, changes, size, "quota", size_format(is, declared->frame_buffer),
                    size_format(was, instance->frame_buffer));
         return 0;
 }
@@ -140,11 +152,12 @@ static int set_share(struct application *application, const struct declared *dec
 
         if (!declared->has_share || instance->share == declared->share)
                 return 0;
-        if (vgpu_time_sharing_set_share(application->client, declared->name, declared->share) < 0)
+        if (!application->is_dry &&
+            vgpu_time_sharing_set_share(application->client, declared->name, declared->share) < 0)
                 return -1;
         snprintf(is, sizeof(is), "%u", declared->share);
         snprintf(was, sizeof(was), "%u", instance->share);
-        add_change(changes, size, "share", is, was);
+        add_change(application, changes, size, "share", is, was);
         return 0;
 }
 
@@ -165,12 +178,13 @@ static int set_idle(struct application *application, const struct declared *decl
         if (!declared->has_idle || (declared->idle_after == instance->idle_after &&
                                     keeps_context == instance->idle_keeps_context))
                 return 0;
-        if (vgpu_instance_set_idle(application->client, declared->name, declared->idle_after,
+        if (!application->is_dry &&
+            vgpu_instance_set_idle(application->client, declared->name, declared->idle_after,
                                    keeps_context, NULL) < 0)
                 return -1;
         format_idle(is, sizeof(is), declared->idle_after, keeps_context);
         format_idle(was, sizeof(was), instance->idle_after, instance->idle_keeps_context);
-        add_change(changes, size, "idle time", is, was);
+        add_change(application, changes, size, "idle time", is, was);
         return 0;
 }
 
@@ -179,10 +193,10 @@ static int set_class(struct application *application, const struct declared *dec
 {
         if (!declared->swap_class || strcmp(declared->swap_class, instance->swap_class) == 0)
                 return 0;
-        if (vgpu_instance_set_class(application->client, declared->name, declared->swap_class,
-                                    NULL) < 0)
+        if (!application->is_dry && vgpu_instance_set_class(application->client, declared->name,
+                                                            declared->swap_class, NULL) < 0)
                 return -1;
-        add_change(changes, size, "class", declared->swap_class, instance->swap_class);
+        add_change(application, changes, size, "class", declared->swap_class, instance->swap_class);
         return 0;
 }
 
@@ -204,8 +218,11 @@ static void compare(struct application *application, const struct declared *decl
                 refuse(application, declared);
                 return;
         }
-        snprintf(line, sizeof(line), changes[0] ? "changed %s:%s" : "%s is there", declared->name,
-                 changes);
+        snprintf(line, sizeof(line),
+                 !changes[0]           ? "%s is there"
+                 : application->is_dry ? "%s:%s"
+                                       : "changed %s:%s",
+                 declared->name, changes);
         tell(application, declared, changes[0] ? "changed" : "unchanged", line);
 }
 
@@ -247,7 +264,9 @@ static int read_all(struct declared_list *list, const struct arguments *argument
 static int run_apply(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(declared_list_deinit) struct declared_list list;
-        struct application application = { .arguments = arguments, .client = client };
+        struct application application = { .arguments = arguments,
+                                           .client = client,
+                                           .is_dry = arguments_get(arguments, "dry-run") };
         int code;
 
         declared_list_init(&list, arguments);
@@ -268,16 +287,19 @@ static int run_apply(const struct arguments *arguments, struct vgpu_client *clie
         return code;
 }
 
-static const struct option options[] = { { .name = NULL } };
+static const struct option options[] = {
+        { .name = "dry-run", .help = "say what would be created and changed, and do nothing" },
+        { .name = NULL },
+};
 
 const struct command command_apply = {
         .name = "apply",
-        .usage = "[FILE]...",
+        .usage = "[FILE]... [--dry-run]",
         .summary = "create the vGPUs that files declare",
         .description =
                 "Creates each declared vGPU that does not exist. A file, or each NAME.conf in a\n"
-                "folder, has one section for each vGPU, with its fb, device, devices, share,\n"
-                "owner, idle-after, idle, class and pool-group:\n"
+                "folder, has one section for each vGPU, with its fb (or memory), device, devices,\n"
+                "share, owner, idle-after, idle, class and pool-group:\n"
                 "\n"
                 "  [train]\n"
                 "  fb = 40G\n"
@@ -292,7 +314,8 @@ const struct command command_apply = {
                 "\n"
                 "Without FILE, the command reads /etc/openvgpu/vgpu.d. The unit of vgpud runs it so\n"
                 "at each start.\n",
-        .examples = "sudo vgpu apply\n",
+        .examples = "sudo vgpu apply --dry-run\n"
+                    "sudo vgpu apply\n",
         .options = options,
         .n_words_max = COMMAND_WORDS_ANY,
         .word = "file",

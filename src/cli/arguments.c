@@ -61,7 +61,7 @@ static const struct {
         const char *other, *ours;
 } synonyms[] = {
         { "q", "names" },      { "quiet", "names" },  { "w", "watch" },    { "f", "watch" },
-        { "follow", "watch" }, { "watch", "follow" }, { "mem", "fb" },     { "size", "fb" },
+        { "follow", "watch" }, { "watch", "follow" }, { "mem", "memory" }, { "size", "fb" },
         { "gpu", "device" },   { "gpus", "devices" }, { "o", "json" },     { "output", "json" },
         { "format", "json" },  { "time", "timeout" }, { "t", "timeout" },  { "interval", "delay" },
         { "d", "delay" },      { "n", "name" },       { "user", "owner" },
@@ -117,6 +117,21 @@ static void take_repeated(struct parser *parser, const char *value)
                 arguments->repeated[arguments->n_repeated++] = value;
 }
 
+static int take_option(struct parser *parser, const char *word, const char *next);
+
+/* @option under its other name. */
+static int take_same(struct parser *parser, const struct option *option, const char *value,
+                     const char *next)
+{
+        char word[32];
+
+        snprintf(word, sizeof(word), "--%s", option->same_as);
+        if (!value)
+                return take_option(parser, word, next);
+        (void)take_option(parser, word, value);
+        return 1;
+}
+
 /* Takes the option @word, perhaps with the value @next. Returns how many words it has taken. */
 static int take_option(struct parser *parser, const char *word, const char *next)
 {
@@ -132,6 +147,8 @@ static int take_option(struct parser *parser, const char *word, const char *next
 
                 if (!is_option(option, name, length, is_long))
                         continue;
+                if (option->same_as)
+                        return take_same(parser, option, value, next);
                 if (!option->argument && value)
                         complain(parser, "", "--%s takes no value", option->name);
                 if (option->argument && !value && !next)

@@ -22,9 +22,16 @@ struct option {
         const char *name;     /* without the dashes; NULL ends a list */
         const char *argument; /* as the help calls it; NULL: takes none */
         const char *help;
-        char letter;     /* the short form, or 0 */
-        bool may_repeat; /* at most one option of a command */
+        char letter;         /* the short form, or 0 */
+        bool may_repeat;     /* at most one option of a command */
+        const char *same_as; /* another name for this option, which stands before it */
 };
+
+/* A quota is memory, whatever NVIDIA calls it. */
+#define COMMAND_OPTION_MEMORY                                                                     \
+        {                                                                                         \
+                .name = "memory", .argument = "SIZE", .same_as = "fb", .help = "the same as --fb" \
+        }
 
 #define COMMAND_OPTIONS_MAX 16
 #define COMMAND_REPEATS_MAX 32
@@ -58,6 +65,7 @@ struct command {
         COMMAND(DAILY, show)            \
         COMMAND(DAILY, top)             \
         COMMAND(DAILY, logs)            \
+        COMMAND(DAILY, wait)            \
         COMMAND(DAILY, suspend)         \
         COMMAND(DAILY, resume)          \
         COMMAND(DAILY, migrate)         \

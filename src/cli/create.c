@@ -62,6 +62,7 @@ static const struct option options[] = {
         { .name = "fb",
           .argument = "SIZE",
           .help = "the frame buffer, which is the quota of GPU memory: 40G, 512M" },
+        COMMAND_OPTION_MEMORY,
         { .name = "device",
           .argument = "DEVICE",
           .help = "index, UUID or beginning of a UUID; several: 0,1 (default: most room)" },

@@ -172,9 +172,12 @@ static bool set(const struct configuration_place *place, const char *value, void
 {
         struct declared_list *list = userdata;
         struct declared *declared = place->section ? find(list, place->section) : NULL;
+        struct configuration_place known = *place; /* by the name that we have for its key */
 
+        if (strcmp(known.key, "memory") == 0)
+                known.key = "fb";
         if (declared)
-                return check_once(declared, place) && set_value(declared, place, value);
+                return check_once(declared, &known) && set_value(declared, &known, value);
         configuration_complain(place, "of which vGPU? a section such as [train] comes before");
         return false;
 }

@@ -12,6 +12,7 @@
 #include "cli/document.h"
 #include "cli/duration.h"
 #include "cli/instance-devices.h"
+#include "cli/ls-choice.h"
 #include "cli/program-container.h"
 #include "cli/say.h"
 #include "cli/table.h"
@@ -21,29 +22,16 @@ DEFINE_CLEANUP(struct vgpu_manager *, vgpu_manager_free);
 #define WATCH_SECONDS   1
 #define WATCH_ANSWER_MS 2000 /* a manager that hangs must not hang the screen for long */
 
-/* One vGPU by name or all of them, in the same shape. */
-struct found {
-        struct vgpu_instance *one;
-        struct vgpu_instance_list *all;
-        const struct vgpu_instance *const *instances;
-        size_t n;
-};
-
-static void found_deinit(struct found *found)
-{
-        found->one = vgpu_instance_free(found->one);
-        found->all = vgpu_instance_list_free(found->all);
-}
-
 static const struct column columns[] = {
-        { "NAME", false },        { "DEVICE", true },    { "STATE", false },
-        { "FRAME BUFFER", true }, { "PROCESSES", true }, { NULL, false },
+        { "NAME", false }, { "DEVICE", true },       { "STATE", false },    { "SHARE", true },
+        { "USE", true },   { "FRAME BUFFER", true }, { "PROCESSES", true }, { NULL, false },
 };
 
 static const struct column long_columns[] = {
-        { "NAME", false },     { "DEVICE", true }, { "STATE", false }, { "FRAME BUFFER", true },
-        { "PROCESSES", true }, { "LIVES", false }, { "OWNER", false }, { "CREATED", false },
-        { "LEAVES", false },   { "UUID", false },  { NULL, false },
+        { "NAME", false },  { "DEVICE", true },       { "STATE", false },    { "SHARE", true },
+        { "USE", true },    { "FRAME BUFFER", true }, { "PROCESSES", true }, { "LIVES", false },
+        { "OWNER", false }, { "CREATED", false },     { "LEAVES", false },   { "UUID", false },
+        { NULL, false },
 };
 
 static const struct column process_columns[] = {
@@ -100,7 +88,16 @@ static void add_state(struct table *table, const struct vgpu_instance *instance)
                 table_add(table, "%s%s", state, place);
 }
 
-static void add(struct table *table, const struct vgpu_instance *instance)
+static void add_percent(struct table *table, int percent)
+{
+        if (percent < 0)
+                table_add(table, "-");
+        else
+                table_add(table, "%d %%", percent);
+}
+
+static void add(struct table *table, const struct ls_choice *found,
+                const struct vgpu_instance *instance)
 {
         char used[SIZE_TEXT_MAX], quota[SIZE_TEXT_MAX], devices[INSTANCE_DEVICES_MAX];
 
@@ -110,6 +107,8 @@ static void add(struct table *table, const struct vgpu_instance *instance)
         else
                 table_add(table, "%s", instance_devices_format(devices, instance));
         add_state(table, instance);
+        add_percent(table, instance->share ? (int)instance->share : -1);
+        add_percent(table, ls_choice_get_use(found, instance));
         size_format(quota, instance->frame_buffer);
         if (instance->n_parts > 1)
                 table_add(table, "%s / %zu x %s", size_format(used, instance->frame_buffer_used),
@@ -145,7 +144,7 @@ static void add_processes(struct table *table, const struct vgpu_instance *insta
         }
 }
 
-static bool has_containers(const struct found *found)
+static bool has_containers(const struct ls_choice *found)
 {
         struct container container;
 
@@ -157,7 +156,7 @@ static bool has_containers(const struct found *found)
 }
 
 /* Why one stays that should leave, or does not come in. */
-static void print_reasons(const struct found *found)
+static void print_reasons(const struct ls_choice *found)
 {
         char clean[256];
 
@@ -169,7 +168,7 @@ static void print_reasons(const struct found *found)
 }
 
 /* A program whose kernels the device cannot interrupt is a danger for itself and for its neighbours. */
-static void print_unwhole(const struct found *found)
+static void print_unwhole(const struct ls_choice *found)
 {
         for (size_t i = 0; i < found->n; i++) {
                 const struct vgpu_instance *instance = found->instances[i];
@@ -195,7 +194,7 @@ static void say_none(struct vgpu_client *client)
                 fprintf(stderr, "no vGPU yet; create one: vgpu create NAME --fb 40G\n");
 }
 
-static int print_tables(struct vgpu_client *client, const struct found *found, bool is_long)
+static int print_tables(struct vgpu_client *client, const struct ls_choice *found, bool is_long)
 {
         CLEANUP(vgpu_device_list_freep) struct vgpu_device_list *devices = NULL;
         CLEANUP(table_deinitp) struct table table, processes;
@@ -207,7 +206,7 @@ static int print_tables(struct vgpu_client *client, const struct found *found, b
         table_init(&table, is_long ? long_columns : columns);
         table_init(&processes, in_containers ? container_columns : process_columns);
         for (size_t i = 0; i < found->n; i++) {
-                add(&table, found->instances[i]);
+                add(&table, found, found->instances[i]);
                 if (!is_long)
                         continue;
                 add_long(&table, found->instances[i], devices);
@@ -223,37 +222,19 @@ static int print_tables(struct vgpu_client *client, const struct found *found, b
                 putchar('\n');
                 r = table_print(&processes);
         }
-        if (r == 0 && found->n == 0)
+        if (r == 0 && found->all && found->all->n_instances == 0)
                 say_none(client);
         return r;
-}
-
-static int find(const struct arguments *arguments, struct vgpu_client *client, struct found *found)
-{
-        int r;
-
-        if (arguments->n_words > 0) {
-                r = vgpu_instance_lookup(client, arguments->words[0], &found->one);
-                if (r < 0)
-                        return r;
-                found->instances = (const struct vgpu_instance *const *)&found->one;
-                found->n = 1;
-                return 0;
-        }
-        r = vgpu_instance_lookup_all(client, &found->all);
-        if (r < 0)
-                return r;
-        found->instances = found->all->instances;
-        found->n = found->all->n_instances;
-        return 0;
 }
 
 /* One table, or why there is none. An error is that of the first one, or that the vGPU is gone. */
 static int show_again(const struct arguments *arguments, struct vgpu_client *client, bool is_first)
 {
-        CLEANUP(found_deinit) struct found found = { 0 };
-        int r = find(arguments, client, &found);
+        CLEANUP(ls_choice_deinit) struct ls_choice found = { 0 };
+        int r = ls_choice_find(&found, arguments, client, true);
 
+        if (r > 0 || (r == 0 && found.code != 0))
+                return r > 0 ? r : found.code;
         if (r < 0 && (is_first || vgpu_client_get_error(client)->kind == VGPU_ERROR_NO_SUCH_VGPU))
                 return say_error(arguments, client);
         if (isatty(STDOUT_FILENO))
@@ -284,28 +265,45 @@ static int watch(const struct arguments *arguments, struct vgpu_client *client)
         }
 }
 
-static int run_ls(const struct arguments *arguments, struct vgpu_client *client)
+static int print(const struct arguments *arguments, struct vgpu_client *client,
+                 const struct ls_choice *found)
 {
-        CLEANUP(found_deinit) struct found found = { 0 };
-
-        if (arguments_get(arguments, "watch"))
-                return watch(arguments, client);
-        if (find(arguments, client, &found) < 0)
-                return say_error(arguments, client);
         if (arguments->is_json)
-                return document_print(arguments, document_from_instances(found.instances, found.n));
+                return document_print(arguments,
+                                      document_from_instances(found->instances, found->n));
         if (arguments_get(arguments, "names")) {
-                for (size_t i = 0; i < found.n; i++)
-                        puts(found.instances[i]->name);
+                for (size_t i = 0; i < found->n; i++)
+                        puts(found->instances[i]->name);
                 return 0;
         }
-        if (print_tables(client, &found, arguments_get(arguments, "long") != NULL) < 0)
+        if (print_tables(client, found, arguments_get(arguments, "long") != NULL) < 0)
                 return say_failure(arguments, EXIT_CODE_FAILED, "OutOfMemory", "", "out of memory");
         return 0;
 }
 
+static int run_ls(const struct arguments *arguments, struct vgpu_client *client)
+{
+        bool has_use = !arguments->is_json && !arguments_get(arguments, "names");
+        CLEANUP(ls_choice_deinit) struct ls_choice found = { 0 };
+        int r;
+
+        if (arguments_get(arguments, "watch"))
+                return watch(arguments, client);
+        r = ls_choice_find(&found, arguments, client, has_use);
+        if (r != 0)
+                return r > 0 ? r : say_error(arguments, client);
+        r = print(arguments, client, &found);
+        return found.code != 0 ? found.code : r;
+}
+
 static const struct option options[] = {
         { .name = "long", .letter = 'l', .help = "show more about each vGPU, and its programs" },
+        { .name = "state", .argument = "STATE", .help = LS_CHOICE_STATES_HELP },
+        { .name = "device",
+          .argument = "DEVICE",
+          .help = "only those that are on it: index, UUID or beginning of a UUID" },
+        { .name = "owner", .argument = "USER", .help = "only those of this user" },
+        { .name = "sort", .argument = "KEY", .help = LS_CHOICE_SORT_HELP },
         { .name = "names", .help = "print only the names, one per line, for scripts" },
         { .name = "watch", .help = "print them anew each second, until Ctrl-C" },
         { .name = NULL },
@@ -313,24 +311,28 @@ static const struct option options[] = {
 
 const struct command command_ls = {
         .name = "ls",
-        .usage = "[NAME] [-l] [--names | --watch]",
-        .summary = "list vGPUs: their GPUs, states and memory",
+        .usage = "[NAME]... [-l] [--state STATE] [--device DEVICE] [--owner USER] [--sort KEY] "
+                 "[--names | --watch]",
+        .summary = "list vGPUs: their GPUs, states, use and memory",
         .description =
-                "Lists all vGPUs, or one vGPU.\n"
+                "Lists all vGPUs, those that are named, or those that the options choose.\n"
                 "\n"
                 "  STATE         idle (has no program), running, suspending, suspended,\n"
                 "                evicted (memory off the GPU, context still on it),\n"
                 "                resuming, migrating, failed. With 'vgpu idle': how long it has\n"
                 "                had no work; 'away': it left its GPU by itself;\n"
                 "                'coming in, 40 %': so much of its memory is there\n"
+                "  SHARE         what 'vgpu share' promises it of its GPU's time\n"
+                "  USE           how much of its GPU's time it uses now; 'vgpu top' shows more\n"
                 "  FRAME BUFFER  the memory that its programs hold / its quota; '2 x 60 GiB':\n"
                 "                the quota on each of two GPUs\n"
                 "  MOVABLE       the memory that suspend moves at the speed of the bus; the\n"
                 "                driver moves the rest, which is slower\n",
         .examples = "vgpu ls -l\n"
-                    "vgpu ls train --json\n",
+                    "vgpu ls train --json\n"
+                    "vgpu ls --state running --sort memory\n",
         .options = options,
-        .n_words_max = 1,
+        .n_words_max = COMMAND_WORDS_ANY,
         .word = "name of the vGPU",
         .run = run_ls,
 };

@@ -24,6 +24,7 @@ static const struct option options[] = {
         { .name = "fb",
           .argument = "SIZE",
           .help = "the frame buffer, which is the quota of GPU memory: 40G, 512M" },
+        COMMAND_OPTION_MEMORY,
         { .name = NULL },
 };
 

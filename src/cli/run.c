@@ -122,6 +122,7 @@ static const struct option options[] = {
         { .name = "fb",
           .argument = "SIZE",
           .help = "run it in a new vGPU that lives as long as the program" },
+        COMMAND_OPTION_MEMORY,
         { .name = "name", .argument = "NAME", .help = "the name of the new vGPU" },
         { .name = "device", .argument = "DEVICE", .help = "the GPU of the new vGPU; several: 0,1" },
         { .name = "devices", .argument = "N", .help = "so many GPUs, with --fb on each" },

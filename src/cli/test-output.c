@@ -39,15 +39,75 @@ static void test_devices_are_a_table(void **state)
 
 static void test_vgpus_are_a_table(void **state)
 {
+        const struct fake_step steps[] = {
+                { .method = "ListVgpus",
+                  .answers = { ANSWER("'vgpus':[" TRAIN "," TRAIN_SUSPENDED "]") } },
+                { .method = "GetUtilization", .answers = { ANSWER(UTILIZATION) } },
+        };
         (void)state;
-        expect_out("ListVgpus", ANSWER("'vgpus':[" TRAIN "," TRAIN_SUSPENDED "]"), WORDS("ls"),
-                   "NAME   DEVICE  STATE           FRAME BUFFER  PROCESSES\n"
-                   "train       0  running    31.8 GiB / 40 GiB          1\n"
-                   "train       -  suspended  31.8 GiB / 40 GiB          1\n");
+
+        command_expect(vgpu(steps, 2, WORDS("ls")), 0,
+                       "NAME   DEVICE  STATE      SHARE   USE       FRAME BUFFER  PROCESSES\n"
+                       "train       0  running        -  74 %  31.8 GiB / 40 GiB          1\n"
+                       "train       -  suspended      -     -  31.8 GiB / 40 GiB          1\n",
+                       "");
         expect_out("ListVgpus", ANSWER("'vgpus':[]"), WORDS("ls"),
-                   "NAME  DEVICE  STATE  FRAME BUFFER  PROCESSES\n");
+                   "NAME  DEVICE  STATE  SHARE  USE  FRAME BUFFER  PROCESSES\n");
         expect_out("ListVgpus", ANSWER("'vgpus':[" TRAIN "," TRAIN_IDLE "]"),
                    WORDS("ls", "--names"), "train\ntrain\n");
+}
+
+#define THREE                                                          \
+        ANSWER("'vgpus':[" VGPU("b", "running", 10, PROCESS) "," VGPU( \
+                "c", "suspended", 30, PROCESS) "," VGPU("a", "idle", 20, "") "]")
+
+static void test_a_listing_is_chosen_and_sorted(void **state)
+{
+        (void)state;
+        expect_out("ListVgpus", THREE, WORDS("ls", "--names", "--sort", "name"), "a\nb\nc\n");
+        expect_out("ListVgpus", THREE, WORDS("ls", "--names", "--sort", "memory"), "c\na\nb\n");
+        expect_out("ListVgpus", THREE, WORDS("ls", "--names", "--sort", "device"), "b\na\nc\n");
+        expect_out("ListVgpus", THREE, WORDS("ls", "--names", "--state", "suspended"), "c\n");
+        expect_out("ListVgpus", THREE, WORDS("ls", "--names", "--device", "0"), "b\na\n");
+        expect_out("ListVgpus", THREE, WORDS("ls", "--names", "--device", "gpu-1111"), "b\na\n");
+        expect_out("ListVgpus", THREE, WORDS("ls", "--names", "--device", "1"), "");
+        expect_out("ListVgpus", THREE, WORDS("ls", "--names", "--owner", "0"), "b\nc\na\n");
+        command_expect(vgpu(NULL, 0, WORDS("ls", "--sort", "colour")), 2, "",
+                       "vgpu: ls: --sort: not by 'colour'\nhint: name, device, state, share, use, "
+                       "memory, created (default: as created)\n");
+        command_expect(vgpu(NULL, 0, WORDS("ls", "--state", "asleep")), 2, "",
+                       "vgpu: ls: --state: there is no state 'asleep'\n"
+                       "hint: idle, running, suspended, evicted, failed, ..., or away\n");
+}
+
+static void test_a_name_that_there_is_not_hides_none_of_the_others(void **state)
+{
+        static const struct fake_step steps[] = {
+                { .method = "ListVgpus", .answers = { ANSWER("'vgpus':[" TRAIN "]") } },
+                { .method = "ListVgpus", .answers = { REFUSAL("NoSuchVgpu", "no b", "look") } },
+        };
+        (void)state;
+
+        command_expect(vgpu(steps, 2, WORDS("ls", "--names", "train", "b")), 3, "train\n",
+                       "vgpu: ls: b: no b\nhint: look\n");
+}
+
+/* The fake plays one step: whatever else is asked of it fails. */
+static void test_a_dry_run_changes_nothing(void **state)
+{
+        static const char text[] = "[train]\nmemory = 30G\n[new]\nfb = 1G\ndevice = 1\n";
+        static const struct fake_step step = { .method = "ListVgpus",
+                                               .answers = { ANSWER("'vgpus':[" TRAIN "]") } };
+        char path[] = "/tmp/vgpu-test-XXXXXX";
+        CLEANUP(fd_closep) int fd = mkstemp(path);
+        char expected[160];
+        (void)state;
+
+        assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
+        snprintf(expected, sizeof(expected), "%swould create new: 1 GiB on GPU 1\n",
+                 geteuid() == 0 ? "train: its quota would be 30 GiB and is 40 GiB\n" : "");
+        assert_string_equal(vgpu(&step, 1, WORDS("apply", "--dry-run", path))->out, expected);
+        unlink(path);
 }
 
 static void test_a_long_listing_has_the_programs(void **state)
@@ -383,6 +443,9 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_devices_are_a_table),
                 cmocka_unit_test(test_vgpus_are_a_table),
+                cmocka_unit_test(test_a_listing_is_chosen_and_sorted),
+                cmocka_unit_test(test_a_name_that_there_is_not_hides_none_of_the_others),
+                cmocka_unit_test(test_a_dry_run_changes_nothing),
                 cmocka_unit_test(test_a_long_listing_has_the_programs),
                 cmocka_unit_test(test_a_guest_cannot_write_to_the_terminal_of_who_lists_it),
                 cmocka_unit_test(test_what_is_made_removed_or_suspended_is_one_line),
