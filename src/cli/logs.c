@@ -133,11 +133,12 @@ const struct command command_logs = {
         .summary = "show what happened to a vGPU",
         .description =
                 "Shows when a vGPU was created, resized, renamed, suspended, resumed, moved and\n"
-                "removed, what of this began and failed, and why, and when programs began and ended\n"
-                "in it; without a name, of all vGPUs. What was refused before it began, for lack of\n"
-                "room for example, is no event. NAME may be the name or the UUID of a vGPU that is\n"
-                "gone. Root sees the events of all vGPUs; other users see those of their own. vgpud\n"
-                "keeps the latest 2,048 events of each user.\n",
+                "removed, what of this began and failed, and why, when programs began and ended in\n"
+                "it, and that one asked for more memory than the quota; without a name, of all vGPUs.\n"
+                "What was refused before it began, for lack of room for example, is no event. NAME\n"
+                "may be the name or the UUID of a vGPU that is gone. Root sees the events of all\n"
+                "vGPUs; other users see those of their own. vgpud keeps the latest 2,048 events of\n"
+                "each user.\n",
         .examples = "vgpu logs train\n"
                     "vgpu logs --since today --json\n",
         .options = options,

@@ -232,6 +232,7 @@ void page_read(const struct page *page, uint32_t slot, uint64_t limit, struct pa
                 .fixed = read_limited(&from->used[INSTANCE_PAGE_FIXED], limit - movable),
                 .peak = read_limited(&from->peak, limit),
                 .launches = read_limited(&from->n_launches, INT64_MAX),
+                .refused = read_limited(&from->n_refused, INT64_MAX),
                 .holds = atomic_load_explicit(&from->holds, memory_order_relaxed),
                 .whole = atomic_load_explicit(&from->whole, memory_order_relaxed),
                 .had_context = atomic_load_explicit(&from->beside, memory_order_relaxed) > 0,

@@ -80,6 +80,7 @@ struct page_use {
         uint64_t fixed;
         uint64_t peak; /* of their sum, as far as the limit */
         uint64_t launches;
+        uint64_t refused; /* allocations that would have exceeded the quota */
         uint32_t holds;   /* GATE_HOLDS_* */
         uint32_t whole;   /* enum instance_page_whole; in the page of the first part */
         bool had_context; /* it has made one there, ever */

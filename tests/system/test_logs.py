@@ -9,6 +9,7 @@ import unittest
 
 import case
 import stage
+from wait import until
 
 
 class Logs(case.Case):
@@ -62,6 +63,20 @@ class Logs(case.Case):
         self.assertRegex(text[0], r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  created: 256 MiB on GPU 0$")
         self.assertEqual(len(text), len(events))
         self.assertRegex(self.host.vgpu("logs").output, r"(?m)^\S+ \S+  told +created")
+
+    def test_memory_beyond_the_quota_is_told(self):
+        self.host.create("told", "16M")
+        guest = self.host.run("told", "guest-alloc", 1, 300, "16M", 1)
+        guest.wait_ready()
+        refused = int(guest.wait_line("refused ").split()[1])
+        self.assertGreater(refused, 0)
+        until(lambda: "out-of-memory" in self.words("told"), "the event of a program that goes on")
+        self.assertEqual(guest.end_input(), 0)
+        self.host.wait_state("told", "idle")
+        events = [event for event in self.events("told") if event["event"] == "out-of-memory"]
+        self.assertEqual({event["pid"] for event in events}, {guest.pid})
+        self.assertRegex(events[0]["message"], r"asked for more than the quota of 16 MiB: it was refused")
+        self.assertLessEqual(len(events), refused.bit_length())
 
     def test_what_failed_is_told_with_its_reason(self):
         self.host.create("told")

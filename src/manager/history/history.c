@@ -111,6 +111,24 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
                 note(userdata, instance, "removed", &spare, "removed");
 }
 
+static void note_over_quota(struct history *history, const struct guest *guest)
+{
+        const struct instance *instance = guest->instance;
+        char name[PROCESS_NAME_MAX], quota[SIZE_TEXT_MAX], times[48] = "";
+        struct store_event spare, *event;
+
+        if (guest->n_refused_told > 1)
+                (void)snprintf(times, sizeof(times), ", %llu times so far",
+                               (unsigned long long)guest->n_refused_told);
+        event = note(history, instance, "out-of-memory", &spare,
+                     "process %d (%s) asked for more than the quota of %s%s: it was refused%s",
+                     (int)guest->pid, text_clean(name, sizeof(name), guest->name),
+                     size_format(quota, instance->frame_buffer),
+                     instance->n_parts > 1 ? " on each GPU" : "", times);
+        event->pid = guest->pid;
+        event->bytes = instance->frame_buffer;
+}
+
 static void on_guest(struct guest *guest, enum guest_event event, void *userdata)
 {
         const char *what = event == GUEST_JOINED     ? "began"
@@ -124,6 +142,8 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
                      "process %d (%s) got no memory of another process: %s", (int)guest->pid,
                      text_clean(name, sizeof(name), guest->name), guest->refusal)
                         ->pid = guest->pid;
+        if (event == GUEST_OVER_QUOTA)
+                note_over_quota(userdata, guest);
         if (event != GUEST_JOINED && event != GUEST_LEFT)
                 return;
         note(userdata, guest->instance, event == GUEST_JOINED ? "process-began" : "process-ended",

@@ -91,6 +91,7 @@ static void sample_guest(struct guest *guest, uint64_t now_ns, uint64_t period_n
                         sum[engine] += guest->meter.part[i].percent[engine];
         }
         get_average(guest->meter.percent, sum, instance->n_parts);
+        guest_look_at_refusals(guest);
 }
 
 static void sample_part(struct instance *instance, size_t i, uint32_t *sum)

@@ -29,6 +29,7 @@
 void guest_leave(struct guest *guest)
 {
         sd_event_source_set_enabled(guest->pid_source, SD_EVENT_OFF);
+        guest_look_at_refusals(guest); /* most programs end of the first */
         guest->is_dead = true;
         silence_end(guest);
         observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_LEFT);

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/observer.h"
 
 struct guest *guest_find(struct instance *instance, pid_t pid)
 {
@@ -70,6 +71,28 @@ void guest_get_use_of(const struct guest *guest, const struct instance_part *par
         *ret_use = (struct page_use){ 0 };
         if (guest->slot != UINT32_MAX)
                 page_read(&part->page, guest->slot, guest->instance->frame_buffer, ret_use);
+}
+
+uint64_t guest_count_refusals(const struct guest *guest)
+{
+        struct page_use use;
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < guest->instance->n_parts; i++) {
+                guest_get_use_of(guest, &guest->instance->part[i], &use);
+                n += use.refused;
+        }
+        return n;
+}
+
+void guest_look_at_refusals(struct guest *guest)
+{
+        uint64_t n = guest_count_refusals(guest);
+
+        if (n == 0 || n / 2 < guest->n_refused_told)
+                return;
+        guest->n_refused_told = n;
+        observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_OVER_QUOTA);
 }
 
 void guest_get_use(const struct guest *guest, struct page_use *ret_use)

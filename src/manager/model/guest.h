@@ -209,6 +209,7 @@ struct guest {
         bool is_spoiled; /* the driver's checkpoint of it has failed for want of memory, and always will */
         pid_t silent_maker; /* who did not answer when it last asked for memory; 0: who was asked did */
         uint64_t n_may_tell, n_may_offer; /* times that it may send USES, OFFERED */
+        uint64_t n_refused_told;          /* allocations over the quota, when that was told last */
         struct residency_guest residency;
         struct rest_guest rest;
         struct guest_record record[GATE_DEVICES_MAX]; /* by part */
@@ -338,6 +339,16 @@ size_t guests_count(const struct instance *instance);
  * guest_get_use_of() - the same of one of its vGPU's parts.
  */
 void guest_get_use(const struct guest *guest, struct page_use *ret_use);
+
+/* guest_count_refusals() - allocations over the quota that its gate has refused, as it says. */
+uint64_t guest_count_refusals(const struct guest *guest);
+
+/*
+ * guest_look_at_refusals() - tell GUEST_OVER_QUOTA if its gate has refused allocations since. Of a program
+ * that tries again and again, only when there are twice as many: its owner's events have a limit.
+ */
+void guest_look_at_refusals(struct guest *guest);
+
 void guest_get_use_of(const struct guest *guest, const struct instance_part *part,
                       struct page_use *ret_use);
 

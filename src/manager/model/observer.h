@@ -33,14 +33,15 @@ enum instance_event {
 };
 
 enum guest_event {
-        GUEST_JOINED,   /* it has a slot of the page */
-        GUEST_LOADED,   /* a former manager had it */
-        GUEST_RETURNED, /* its gate has connected again */
-        GUEST_ANSWERS,  /* the driver does, for it, again: silence.h */
-        GUEST_WANTS,    /* it waits for its vGPU: to join, or a thread of it at its closed gate */
-        GUEST_REFUSED,  /* memory of another process: guest->refusal */
-        GUEST_LEFT,     /* it counts as dead from now on */
-        GUEST_UNLOADED, /* it is about to be freed */
+        GUEST_JOINED,     /* it has a slot of the page */
+        GUEST_LOADED,     /* a former manager had it */
+        GUEST_RETURNED,   /* its gate has connected again */
+        GUEST_ANSWERS,    /* the driver does, for it, again: silence.h */
+        GUEST_WANTS,      /* it waits for its vGPU: to join, or a thread of it at its closed gate */
+        GUEST_REFUSED,    /* memory of another process: guest->refusal */
+        GUEST_OVER_QUOTA, /* allocations, so far guest->n_refused_told of them */
+        GUEST_LEFT,       /* it counts as dead from now on */
+        GUEST_UNLOADED,   /* it is about to be freed */
 };
 
 enum device_event {

@@ -281,6 +281,7 @@ static int load_guest(struct instance *instance, const struct store_process *pro
         guest->context_target = place_parse(instance->manager, process->context_target);
         recovery_note_stored(guest);
         footprint_load(guest);
+        guest->n_refused_told = guest_count_refusals(guest); /* the former manager has told them */
         observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_LOADED);
         return load_claims(guest, owner);
 }
