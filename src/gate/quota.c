@@ -394,7 +394,7 @@ static int take_patiently(int device, uint64_t *count, uint64_t bytes, bool is_l
         while (r == -EAGAIN && wait_below_ceiling(is_again ? own_wait : &wanted));
         if (!is_again)
                 quota_end_wait(&wanted);
-        if (r == -EDQUOT) /* below the ceiling of a full device it may be tried again */
+        if (r == -EDQUOT) /* below the ceiling of a full device it was not over the quota */
                 atomic_fetch_add(&slot_of(part)->n_refused, 1);
         return r < 0 ? -EDQUOT : 0;
 }

@@ -59,8 +59,8 @@ static void test_a_share_on_its_way_is_promised_at_both_ends(void **state)
         assert_int_equal(schedule_check_move(&moving, &manager->device[1], &failure), 0);
         moving.course.target.device[0] = &manager->device[1];
         assert_int_equal(schedule_check_share(&manager->device[1], &other, 40, &failure), 0);
-        assert_int_equal(schedule_check_share(&manager->device[1], &other, 41, &failure), -EINVAL);
-        assert_int_equal(schedule_check_share(&manager->device[0], NULL, 41, &failure), -EINVAL);
+        assert_int_equal(schedule_check_share(&manager->device[1], &other, 41, &failure), -ENOSPC);
+        assert_int_equal(schedule_check_share(&manager->device[0], NULL, 41, &failure), -ENOSPC);
         free(manager);
 }
 
@@ -79,7 +79,7 @@ static void test_where_shares_are_too_many_each_can_stay_or_become_less(void **s
         assert_int_equal(schedule_check_share(device, &two, 70, &failure), 0);
         assert_int_equal(schedule_check_share(device, &two, 69, &failure), 0);
         assert_int_equal(schedule_check_move(&two, device, &failure), 0);
-        assert_int_equal(schedule_check_share(device, &two, 71, &failure), -EINVAL);
+        assert_int_equal(schedule_check_share(device, &two, 71, &failure), -ENOSPC);
         assert_non_null(strstr(failure.message, "30 % are left"));
         free(manager);
 }
