@@ -131,6 +131,8 @@ CUresult our_cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags
 
 static CUresult created_at_once(CUresult result, const CUcontext *context)
 {
+        if (result == CUDA_SUCCESS)
+                whole_learn();
         if (result != CUDA_SUCCESS || context_add(*context))
                 return result;
         DRIVER(cuCtxDestroy_v2)(*context);
@@ -267,10 +269,10 @@ CUresult our_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
                 result = DRIVER(cuDevicePrimaryCtxRetain)(context, device);
         while (is_new && may_try_again(result, &want));
         quota_end_wait(&want);
-        if (is_new) {
+        if (is_new)
                 quota_settle(device, bytes_of_one(device));
+        if (result == CUDA_SUCCESS) /* another thread may have made it meanwhile */
                 whole_learn();
-        }
         if (result == CUDA_SUCCESS && is_device(device))
                 (void)context_exchange_primary(device, *context);
         return result;

@@ -128,22 +128,40 @@ static struct map *map_place_locked(const struct rm_map *call)
         return map;
 }
 
-/* The object, and what it is the parent of: handles are only said when they are freed one by one. */
-static bool objects_drop_locked(uint32_t client, uint32_t object)
+/* The object, or all of a client. */
+static bool objects_remove_locked(uint32_t client, uint32_t object)
 {
-        bool is_client = client == object, found = false;
         size_t kept = 0;
 
         for (size_t i = 0; i < objects.n; i++) {
                 const struct object *one = &objects.object[i];
 
-                if (one->client == client &&
-                    (is_client || one->object == object || one->parent == object))
-                        found = true;
-                else
+                if (one->client != client || (client != object && one->object != object))
                         objects.object[kept++] = *one;
         }
+        if (kept == objects.n)
+                return false;
         objects.n = kept;
+        return true;
+}
+
+static const struct object *child_find_locked(uint32_t client, uint32_t parent)
+{
+        for (size_t i = 0; i < objects.n; i++)
+                if (objects.object[i].client == client && objects.object[i].parent == parent &&
+                    objects.object[i].object != parent)
+                        return &objects.object[i];
+        return NULL;
+}
+
+/* With all below it: only the uppermost of what is freed is said. A device is no object that we list, and has such. */
+static bool objects_drop_locked(uint32_t client, uint32_t object)
+{
+        bool found = objects_remove_locked(client, object);
+        const struct object *child;
+
+        while (client != object && (child = child_find_locked(client, object)))
+                found |= objects_drop_locked(client, child->object);
         if (objects.n == 0)
                 objects.is_incomplete = false;
         return found;

@@ -74,17 +74,23 @@ static void register_write(const struct ring *ring, uint32_t name, uint32_t valu
 /* Is all of it there, and is what it says possible? */
 static enum ring_error ring_check(const struct ring *ring, uint32_t *ret_put)
 {
-        uint32_t registers[2], word;
+        uint32_t registers[2], word, last;
         uint64_t entry;
 
+        if (ring->n_entries < 4 || ring->n_entries > ENTRIES_MAX)
+                return RING_STRANGE;
         if (!memory_copy(registers, ring->user + REGISTER_GET, sizeof(registers)) ||
-            !memory_copy(&entry, ring->address, sizeof(entry)) ||
             !memory_copy(&word, ring->doorbell, sizeof(word)))
                 return RING_UNREADABLE;
-        if (ring->n_entries < 4 || ring->n_entries > ENTRIES_MAX ||
-            registers[1] >= ring->n_entries || registers[0] >= ring->n_entries)
+        if (registers[1] >= ring->n_entries || registers[0] >= ring->n_entries)
                 return RING_STRANGE;
         *ret_put = registers[1];
+        last = (registers[1] + ring->n_entries - 1) % ring->n_entries;
+        if (!memory_copy(&entry, ring->address + last * sizeof(entry), sizeof(entry)))
+                return RING_UNREADABLE;
+        if (entry ==
+            0) /* the library begins with one: this is other memory by now, which is all 0 */
+                return RING_STRANGE;
         return registers[0] == registers[1] ? RING_OK : RING_BUSY;
 }
 
@@ -182,29 +188,39 @@ void ring_begin(struct ring_round *round, const struct ring *ring, const uint32_
         put_set(ring, round->half);
 }
 
-static bool round_wait(const struct ring *ring, uint32_t get, uint64_t deadline_ns)
+static void round_nap(void)
 {
         const struct timespec nap = { .tv_nsec = NAP_NS };
 
-        while (register_read(ring, REGISTER_GET) != get) {
-                if (clock_now(CLOCK_MONOTONIC) >= deadline_ns)
+        nanosleep(&nap, NULL);
+}
+
+/* False: at the deadline the device has not begun. */
+static bool round_wait_half(const struct ring_round *round, uint64_t deadline_ns)
+{
+        uint32_t get;
+
+        while ((get = register_read(round->ring, REGISTER_GET)) != round->half) {
+                if (get == round->put && clock_now(CLOCK_MONOTONIC) >= deadline_ns)
                         return false;
-                nanosleep(&nap, NULL);
+                round_nap();
         }
         return true;
 }
 
-/* Where the device does not come to the first half, what is left of the round does nothing, and is valid. */
+/*
+ * A round that the device has begun is waited for however long it takes: with a part of it open, the library would send
+ * entries that the device has gone past. Until it has come round nothing of the program could run anyway.
+ */
 enum ring_error ring_end(struct ring_round *round, uint64_t deadline_ns)
 {
-        bool is_fetched;
-
         if (round->error != RING_OK)
                 return round->error;
-        is_fetched = round_wait(round->ring, round->half, deadline_ns);
-        put_set(round->ring, round->put);
-        if (!is_fetched || !round_wait(round->ring, round->put, deadline_ns))
+        if (!round_wait_half(round, deadline_ns))
                 round->error = RING_SLOW;
+        put_set(round->ring, round->put);
+        while (register_read(round->ring, REGISTER_GET) != round->put)
+                round_nap();
         return round->error;
 }
 

@@ -55,12 +55,11 @@ struct ring_round {
 /*
  * ring_begin() - the first half of a round, with the @n words of @words, which are in the ring's scratch from then on
  *
- * The library must not be in a call. A round whose ring_end() fails leaves the ring as good as before:
- * the device goes on with it when the library sends something, and the words may not have been sent.
+ * The library must not be in a call. A round whose ring_end() fails leaves the ring as it was.
  */
 void ring_begin(struct ring_round *round, const struct ring *ring, const uint32_t *words, size_t n);
 
-/* ring_end() - the second half; waits for the device until @deadline_ns of CLOCK_MONOTONIC. */
+/* ring_end() - the second half; waits for the device to begin until @deadline_ns of CLOCK_MONOTONIC. */
 enum ring_error ring_end(struct ring_round *round, uint64_t deadline_ns);
 
 /* ring_clear_scratch() - when no round is under way that uses it. */

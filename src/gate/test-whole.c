@@ -448,6 +448,52 @@ static void test_memory_that_somebody_uses_is_not_written(void **state)
         assert_int_equal(devices[0].rings[0x200000 - 512], 0);
 }
 
+/* A program that has mapped something of its own where rings were that are gone. */
+static void test_memory_of_zeros_is_no_ring(void **state)
+{
+        (void)state;
+        context_make(&devices[0], 0x1000);
+        context_make(&devices[1], 0x2000);
+        whole_learn();
+        restore();
+        for (size_t i = 0; i < n_devices; i++)
+                memset(devices[i].rings, 0, 0x200000);
+        whole_mend();
+        expect_untouched();
+        for (size_t i = 0; i < n_devices; i++)
+                for (size_t k = 0; k < 0x200000; k++)
+                        if (devices[i].rings[k] != 0)
+                                fail_msg("byte %zu was written", k);
+}
+
+/* Channels of a device that was freed are not those of the next one under its handles. */
+static void test_what_is_below_a_freed_object_is_gone(void **state)
+{
+        struct rm_free call = { .client = client, .object = devices[0].number };
+
+        (void)state;
+        note(RM_IOCTL_FREE, &call, sizeof(call));
+        object_lock();
+        assert_null(object_find_locked(OBJECT_CHANNEL, client, CHANNEL(devices[0].number, 0)));
+        assert_null(object_find_locked(OBJECT_COMPUTE, client, COMPUTE(devices[0].number, 1)));
+        assert_non_null(object_find_locked(OBJECT_CHANNEL, client, CHANNEL(devices[1].number, 0)));
+        object_unlock();
+}
+
+/* Two threads make contexts: one looks while the other is in the middle. */
+static void test_a_context_that_was_seen_half_made_is_learned(void **state)
+{
+        (void)state;
+        whole_learn();
+        context_make(&devices[0], 0x1000);
+        context_make(&devices[1], 0x2000);
+        whole_learn();
+        restore();
+        whole_mend();
+        expect_whole(&devices[0], 0x1000);
+        expect_whole(&devices[1], 0x2000);
+}
+
 static void test_memory_that_is_not_mapped_is_survived(void **state)
 {
         (void)state;
@@ -493,6 +539,11 @@ int main(void)
                                                 set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_memory_that_is_not_mapped_is_survived, set_up,
                                                 tear_down),
+                cmocka_unit_test_setup_teardown(test_memory_of_zeros_is_no_ring, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_what_is_below_a_freed_object_is_gone, set_up,
+                                                tear_down),
+                cmocka_unit_test_setup_teardown(test_a_context_that_was_seen_half_made_is_learned,
+                                                set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_call_that_is_refused_is_told, set_up,
                                                 tear_down),
         };

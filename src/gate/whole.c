@@ -182,11 +182,12 @@ void whole_learn(void)
         object_lock();
         while ((group = object_next_locked(OBJECT_GROUP, group))) {
                 context = context_find_locked(group);
-                if (context && context->serial == group->serial)
+                if (context && context->serial == group->serial &&
+                    context->state != CONTEXT_UNKNOWN)
                         continue;
                 if (!context)
                         context = context_add_locked(group);
-                if (context)
+                if (context) /* again where another thread was in the middle of making it */
                         context_learn_locked(context, group);
         }
         object_unlock();
@@ -242,7 +243,7 @@ static int controls_send_locked(uint32_t client, const struct object *group)
         return n;
 }
 
-/* All rounds are begun before one is waited for. */
+/* All rounds are begun before one is waited for. What a busy ring lacks is the least: that passes. */
 static enum ring_error rings_send(const struct ring *rings, size_t n, const struct context *context,
                                   uint64_t deadline_ns)
 {
@@ -254,10 +255,10 @@ static enum ring_error rings_send(const struct ring *rings, size_t n, const stru
         for (size_t i = 0; i < n; i++) {
                 enum ring_error one = ring_end(&rounds[i], deadline_ns);
 
-                if (error == RING_OK || one == RING_STRANGE)
-                        error = one;
+                if (error == RING_OK || error == RING_BUSY)
+                        error = one == RING_OK ? error : one;
         }
-        for (size_t i = 0; i < n && error != RING_SLOW; i++)
+        for (size_t i = 0; i < n; i++)
                 if (rounds[i].error == RING_OK)
                         ring_clear_scratch(&rings[i]);
         return error;
@@ -265,10 +266,9 @@ static enum ring_error rings_send(const struct ring *rings, size_t n, const stru
 
 /* With every channel: what was sent twice does no harm. */
 static enum ring_error rings_send_patiently(const struct ring *rings, size_t n,
-                                            const struct context *context)
+                                            const struct context *context, uint64_t deadline_ns)
 {
         const struct timespec nap = { .tv_nsec = BUSY_NS };
-        uint64_t deadline_ns = clock_now(CLOCK_MONOTONIC) + MEND_NS;
         enum ring_error error;
 
         while ((error = rings_send(rings, n, context, deadline_ns)) == RING_BUSY &&
@@ -277,16 +277,18 @@ static enum ring_error rings_send_patiently(const struct ring *rings, size_t n,
         return error;
 }
 
-static void context_mend_locked(struct context *context, const struct object *group)
+static void context_mend_locked(struct context *context, const struct object *group,
+                                uint64_t deadline_ns)
 {
         struct ring rings[RINGS_MAX];
-        size_t n = context->n_words > 0 ? rings_collect_locked(group, rings) : 0;
+        bool is_known = context->n_words > 0 && !objects_are_incomplete_locked();
+        size_t n = is_known ? rings_collect_locked(group, rings) : 0;
         uint64_t start_ns = clock_now(CLOCK_MONOTONIC);
         enum ring_error error = RING_UNREADABLE;
         int n_controls = 0;
 
         if (n > 0)
-                error = rings_send_patiently(rings, n, context);
+                error = rings_send_patiently(rings, n, context, deadline_ns);
         if (error == RING_OK)
                 n_controls = controls_send_locked(context->client, group);
         context->serial = group->serial;
@@ -316,6 +318,7 @@ static void controls_follow_locked(uint32_t before, uint32_t now)
 static bool contexts_mend_locked(void)
 {
         const struct object *group = NULL;
+        uint64_t deadline_ns = clock_now(CLOCK_MONOTONIC) + MEND_NS;
         struct context *context;
         bool is_restored = false;
 
@@ -325,7 +328,7 @@ static bool contexts_mend_locked(void)
                         continue;
                 is_restored = true;
                 if (context)
-                        context_mend_locked(context, group);
+                        context_mend_locked(context, group, deadline_ns);
         }
         for (group = NULL; (group = object_next_locked(OBJECT_GROUP, group));) {
                 context = context_find_locked(group);
