@@ -67,6 +67,17 @@ static void set(const char *what, CUdeviceptr pointer)
         CALL(cuPointerSetAttribute, what, &on, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer);
 }
 
+/* What only memory of the host answers. */
+static void ask_host(const char *what, CUdeviceptr pointer)
+{
+        void *host = (void *)(uintptr_t)pointer;
+        CUdeviceptr device;
+        unsigned int flags;
+
+        CALL(cuMemHostGetDevicePointer_v2, what, &device, host, 0);
+        CALL(cuMemHostGetFlags, what, &flags, host);
+}
+
 static void all(void)
 {
         CUdeviceptr small, large, pooled, managed;
@@ -88,6 +99,10 @@ static void all(void)
         ask("managed", managed, managed);
         ask("host", (CUdeviceptr)(uintptr_t)host, (CUdeviceptr)(uintptr_t)host);
         ask("nothing", 4096, 4096);
+        ask_host("small", small);
+        ask_host("large", large);
+        ask_host("pooled", pooled);
+        ask_host("host", (CUdeviceptr)(uintptr_t)host);
         ask_at_once("small", small + 1);
         ask_at_once("behind small", small + SMALL);
         ask_at_once("large", large);
