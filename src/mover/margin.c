@@ -12,8 +12,6 @@
  * Measured on an H200 (driver 580): a checkpoint succeeds with 6 MiB free and fails with 4; four streams likewise. A
  * vGPU's processes are checkpointed side by side.
  */
-#define MARGIN      (64 * MIB)
-#define MARGIN_PART 64 /* of small devices */
 #define MARGIN_UNIT (2 * MIB)
 
 /* Each call has so much of the margin for itself, for as long as it takes. */
@@ -36,7 +34,8 @@ void margin_init(struct margin *margin)
 
 void margin_want(struct margin *margin, uint64_t total)
 {
-        uint64_t bytes = total / MARGIN_PART < MARGIN ? total / MARGIN_PART : MARGIN;
+        uint64_t part = total / MOVER_MARGIN_PART;
+        uint64_t bytes = part < MOVER_MARGIN ? part : MOVER_MARGIN;
 
         pthread_mutex_lock(&margin->lock);
         margin->wanted = bytes / MARGIN_UNIT * MARGIN_UNIT;

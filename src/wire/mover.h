@@ -124,6 +124,10 @@ struct mover_header {
         uint32_t job;     /* JOB_*, PROGRESS: chosen by the manager */
 };
 
+/* What a mover keeps of its device beside what it says is free: at most, and of small devices (mover/margin.h). */
+#define MOVER_MARGIN      (UINT64_C(64) << 20)
+#define MOVER_MARGIN_PART 64
+
 struct mover_info {
         struct mover_header header;
         uint64_t memory_total; /* bytes */

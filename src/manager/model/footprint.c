@@ -7,6 +7,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "wire/mover.h"
 
 /* Of a context that nobody has measured: about 0.5 GiB on an H200, more with large modules. */
 #define UNKNOWN      (768 * MIB)
@@ -24,6 +25,11 @@ static uint64_t at_most(uint64_t bytes, const struct device *device, uint64_t pa
 uint64_t footprint_get_unknown(const struct device *device)
 {
         return at_most(UNKNOWN, device, UNKNOWN_PART);
+}
+
+uint64_t footprint_get_mover(const struct device *device)
+{
+        return footprint_get_unknown(device) + at_most(MOVER_MARGIN, device, MOVER_MARGIN_PART);
 }
 
 static void read_use(const struct guest *guest, size_t part, struct page_use *ret_use)

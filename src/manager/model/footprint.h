@@ -29,6 +29,9 @@ uint64_t footprint_get(const struct guest *guest, size_t part, const struct devi
 /* footprint_get_unknown() - what is assumed of the contexts of a process of which nothing is known. */
 uint64_t footprint_get_unknown(const struct device *device);
 
+/* footprint_get_mover() - what its mover takes of @device: its context, and the margin that it keeps. */
+uint64_t footprint_get_mover(const struct device *device);
+
 /* footprint_note() - remember what is known of @guest now, as it leaves its device. */
 void footprint_note(struct guest *guest);
 

@@ -272,11 +272,12 @@ static void refuse(struct operation *operation)
 {
         const struct device *device = device_of(operation);
         uint64_t own = sum_own(operation);
-        const struct lack lack = {
+        struct lack lack = {
                 .free = operation->admission.free,
-                .owed = room_owed(&device->room) - own - get_held(operation),
+                .owed = operation->admission.owed,
                 .asked = operation->admission.look.pending,
                 .needed = own > 0 ? own : operation->admission.needed,
+                .is_refused = operation->admission.is_full,
         };
 
         if (operation->admission.has_timed_out && has_turn(operation) &&
@@ -289,12 +290,14 @@ static void refuse(struct operation *operation)
         end(operation);
 }
 
-void admission_note_lack(struct operation *operation, size_t part, uint64_t free, uint64_t needed)
+void admission_note_lack(struct operation *operation, size_t part, uint64_t free, uint64_t owed,
+                         uint64_t needed)
 {
         if (!operation->admission.awaits_turn)
                 return;
         operation->admission.part = part;
         operation->admission.free = free;
+        operation->admission.owed = owed;
         operation->admission.look.pending = ceiling_get_pending(device_of(operation));
         operation->admission.needed = needed;
 }
@@ -550,6 +553,8 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
                 return;
         }
         operation->admission.free = info->memory_free;
+        operation->admission.owed =
+                room_owed(&device->room) - sum_own(operation) - get_held(operation);
         left = room_balance(&device->room, info->memory_free + operation->admission.held,
                             operation->admission.look.mark) -
                (int64_t)operation->admission.look.pending + (int64_t)sum_later(operation);

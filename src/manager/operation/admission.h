@@ -40,8 +40,12 @@ struct room_promise *admission_promise_to(struct guest *guest, size_t part, stru
 /* admission_take_turn() - @operation may have what is free now. */
 void admission_take_turn(struct operation *operation);
 
-/* admission_note_lack() - @operation awaits its turn, and of the device of @part it lacks some, of which that is free. */
-void admission_note_lack(struct operation *operation, size_t part, uint64_t free, uint64_t needed);
+/*
+ * admission_note_lack() - @operation awaits its turn, and of the device of @part it lacks some: that is free, of which
+ * others have @owed.
+ */
+void admission_note_lack(struct operation *operation, size_t part, uint64_t free, uint64_t owed,
+                         uint64_t needed);
 
 /* admission_give_up() - @operation does not wait for room any longer. */
 void admission_give_up(struct operation *operation);

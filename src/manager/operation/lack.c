@@ -22,28 +22,52 @@
 /* Who has a claim to what is free. */
 static void describe_claims(const struct lack *lack, char *text, size_t size)
 {
+        const char *to = lack->to[0] ? lack->to : "others";
         char owed[SIZE_TEXT_MAX], asked[SIZE_TEXT_MAX];
 
         size_format(owed, lack->owed);
         size_format(asked, lack->asked);
         if (lack->asked == 0)
-                snprintf(text, size, "%s are promised to others", owed);
+                snprintf(text, size, "%s are promised to %s", owed, to);
         else if (lack->owed == 0)
                 snprintf(text, size, "%s are being allocated", asked);
         else
-                snprintf(text, size, "%s are promised to others, %s are being allocated", owed,
+                snprintf(text, size, "%s are promised to %s, %s are being allocated", owed, to,
                          asked);
+}
+
+/* By these numbers it would have it. */
+static bool is_enough(const struct lack *lack)
+{
+        return lack->owed <= lack->free && lack->asked <= lack->free - lack->owed &&
+               lack->needed <= lack->free - lack->owed - lack->asked;
+}
+
+static void describe_enough(const struct lack *lack, uint32_t device, const char *free,
+                            const char *needed, char ret_text[LACK_TEXT_MAX])
+{
+        if (lack->is_refused)
+                snprintf(ret_text, LACK_TEXT_MAX,
+                         "the driver of device %u says that %s are free, and does not give the %s "
+                         "that are needed",
+                         device, free, needed);
+        else
+                snprintf(ret_text, LACK_TEXT_MAX,
+                         "others got the room of device %u first: %s are needed, and %s were free",
+                         device, needed, free);
 }
 
 void lack_describe(const struct lack *lack, uint32_t device, char ret_text[LACK_TEXT_MAX])
 {
-        char free[SIZE_TEXT_MAX], left[SIZE_TEXT_MAX], needed[SIZE_TEXT_MAX], claims[128];
+        char free[SIZE_TEXT_MAX], left[SIZE_TEXT_MAX], needed[SIZE_TEXT_MAX], claims[288];
         bool is_all = lack->owed >= lack->free || lack->asked >= lack->free - lack->owed;
 
         size_format(free, lack->free);
         size_format(needed, lack->needed);
         describe_claims(lack, claims, sizeof(claims));
-        if (lack->owed == 0 && lack->asked == 0)
+        if (is_enough(lack))
+                describe_enough(lack, device, free, needed, ret_text);
+        else if (lack->owed == 0 && lack->asked == 0)
                 snprintf(ret_text, LACK_TEXT_MAX, "device %u has %s free, %s are needed", device,
                          free, needed);
         else if (is_all)
@@ -57,10 +81,52 @@ void lack_describe(const struct lack *lack, uint32_t device, char ret_text[LACK_
                          size_format(left, lack->free - lack->owed - lack->asked), needed);
 }
 
-void lack_fail(struct operation *operation, const struct device *device, const struct lack *lack)
+static bool has_promise(const struct instance *instance, const struct room *room)
+{
+        const struct guest *guest;
+        bool has = false;
+
+        for (size_t i = 0; i < instance->n_parts; i++) {
+                has |= room_is_to(&instance->part[i].residency.promise, room);
+                list_for_each(guest, &instance->guests, link)
+                        has |= room_is_to(&guest->room[i].coming, room) ||
+                               room_is_to(&guest->room[i].arriving, room) ||
+                               room_is_to(&guest->room[i].returning, room) ||
+                               room_is_to(&guest->handed, room);
+        }
+        return has;
+}
+
+/* "vGPU one", "vGPUs one, two and others". */
+static void name_promised(const struct operation *operation, const struct room *room, char *text,
+                          size_t size)
+{
+        const struct instance *other, *named[LISTED_MAX];
+        size_t n = 0, at;
+
+        list_for_each(other, &operation->instance->manager->instances, link) {
+                if (other == operation->instance || !has_promise(other, room))
+                        continue;
+                if (n < LISTED_MAX)
+                        named[n] = other;
+                n++;
+        }
+        if (n == 0)
+                return;
+        at = (size_t)snprintf(text, size, n > 1 ? "vGPUs " : "vGPU ");
+        for (size_t i = 0; i < n && i < LISTED_MAX; i++)
+                at += (size_t)snprintf(text + at, size - at, "%s%.40s",
+                                       i == 0 ? "" : (i + 1 == n ? " and " : ", "), named[i]->name);
+        if (n > LISTED_MAX)
+                (void)snprintf(text + at, size - at, " and others");
+}
+
+void lack_fail(struct operation *operation, const struct device *device, struct lack *lack)
 {
         char text[LACK_TEXT_MAX];
 
+        if (lack->owed > 0)
+                name_promised(operation, &device->room, lack->to, sizeof(lack->to));
         lack_describe(lack, device->index, text);
         operation_fail(operation, -ENOSPC, "NoRoom", HINT, "%s", text);
 }

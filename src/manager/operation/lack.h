@@ -4,6 +4,7 @@
 
 /* The words for a lack of room, on a device and in the pool: the step of an operation has failed for it. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,7 +12,7 @@ struct device;
 struct guest;
 struct operation;
 
-#define LACK_TEXT_MAX 288
+#define LACK_TEXT_MAX 512
 
 /*
  * What there is of a device, in bytes: @owed of what is free are promised to others, and may be more than that; for @asked the
@@ -19,13 +20,18 @@ struct operation;
  */
 struct lack {
         uint64_t free, owed, asked, needed;
+        bool is_refused; /* by the driver, which says that so much is free */
+        char to[160];    /* whom they are promised to: "vGPU one"; "": others */
 };
 
-/* lack_describe() - "device 0 has 3 GiB free, of which 2 GiB are promised to others and 1 GiB are left, 2 GiB are needed". */
+/*
+ * lack_describe() - "device 0 has 3 GiB free, of which 2 GiB are promised to vGPU one and 1 GiB are left, 2 GiB are needed";
+ * where that is enough, why it was not.
+ */
 void lack_describe(const struct lack *lack, uint32_t device, char ret_text[LACK_TEXT_MAX]);
 
-/* lack_fail() - in these words. */
-void lack_fail(struct operation *operation, const struct device *device, const struct lack *lack);
+/* lack_fail() - in these words; it finds out whom room is promised to. */
+void lack_fail(struct operation *operation, const struct device *device, struct lack *lack);
 
 /* lack_fail_turn() - it waited until its time was over for others to leave @part of its target, of which it needs @bytes. */
 void lack_fail_turn(struct operation *operation, size_t part, uint64_t bytes, uint64_t waited_ns);

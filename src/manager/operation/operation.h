@@ -186,8 +186,9 @@ struct operation {
                 bool is_asked[GATE_DEVICES_MAX]; /* or it lacks nothing there */
                 uint64_t waiting_since_ns;       /* CLOCK_MONOTONIC; 0: it does not */
                 struct ceiling_look look;
-                uint64_t held, needed, free;
-                size_t n_holds; /* under way */
+                uint64_t held, needed;
+                uint64_t free, owed; /* to others; both as of the same look */
+                size_t n_holds;      /* under way */
         } admission;
         uint64_t neighbours_bytes; /* what other vGPUs had on the source when its context left */
 };

@@ -9,7 +9,7 @@
 static void check_asked(uint64_t free, uint64_t owed, uint64_t asked, uint64_t needed,
                         const char *expected)
 {
-        const struct lack lack = { free, owed, asked, needed };
+        const struct lack lack = { .free = free, .owed = owed, .asked = asked, .needed = needed };
         char text[LACK_TEXT_MAX];
 
         lack_describe(&lack, 1, text);
@@ -34,6 +34,36 @@ static void test_it_says_what_is_left(void **state)
         check(3 * GIB, 2 * GIB, 4 * GIB,
               "device 1 has 3 GiB free, of which 2 GiB are promised to others and 1 GiB are left, "
               "4 GiB are needed");
+}
+
+static void test_it_says_whom_room_is_promised_to(void **state)
+{
+        const struct lack lack = {
+                .free = 3 * GIB, .owed = 2 * GIB, .needed = 4 * GIB, .to = "vGPUs one and two"
+        };
+        char text[LACK_TEXT_MAX];
+
+        (void)state;
+        lack_describe(&lack, 1, text);
+        assert_string_equal(text,
+                            "device 1 has 3 GiB free, of which 2 GiB are promised to vGPUs one "
+                            "and two and 1 GiB are left, 4 GiB are needed");
+}
+
+/* Of what was seen a moment ago, and of what the driver says and does not give. */
+static void test_what_is_enough_is_no_reason(void **state)
+{
+        struct lack lack = { .free = 236 * MIB, .needed = 146 * MIB };
+        char text[LACK_TEXT_MAX];
+
+        (void)state;
+        lack_describe(&lack, 0, text);
+        assert_string_equal(text, "others got the room of device 0 first: 146 MiB are needed, and "
+                                  "236 MiB were free");
+        lack.is_refused = true;
+        lack_describe(&lack, 0, text);
+        assert_string_equal(text, "the driver of device 0 says that 236 MiB are free, and does not "
+                                  "give the 146 MiB that are needed");
 }
 
 /* What others were promised may not be free yet. */
@@ -68,7 +98,13 @@ static void test_what_is_being_allocated_is_not_left(void **state)
 /* The longest numbers there are. */
 static void test_there_is_room(void **state)
 {
-        const struct lack lack = { UINT64_MAX, UINT64_MAX - 2047 * GIB, 1023 * GIB, UINT64_MAX };
+        const struct lack lack = { .free = UINT64_MAX,
+                                   .owed = UINT64_MAX - 2047 * GIB,
+                                   .asked = 1023 * GIB,
+                                   .needed = UINT64_MAX,
+                                   .to = "vGPUs 0123456789012345678901234567890123456789, "
+                                         "0123456789012345678901234567890123456789, "
+                                         "0123456789012345678901234567890123456789 and others" };
         char text[LACK_TEXT_MAX];
 
         (void)state;
@@ -81,6 +117,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_nothing_is_promised),
                 cmocka_unit_test(test_it_says_what_is_left),
+                cmocka_unit_test(test_it_says_whom_room_is_promised_to),
+                cmocka_unit_test(test_what_is_enough_is_no_reason),
                 cmocka_unit_test(test_no_more_of_it_is_promised_than_there_is),
                 cmocka_unit_test(test_what_is_being_allocated_is_not_left),
                 cmocka_unit_test(test_there_is_room),

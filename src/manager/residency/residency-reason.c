@@ -13,6 +13,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/promise.h"
+#include "manager/operation/operation.h"
 #include "manager/residency/residency-internal.h"
 
 #define NAME_MAX_BYTES 24
@@ -90,6 +91,18 @@ static uint64_t sum_beside(const struct instance *instance, size_t part)
         return sum;
 }
 
+/* While one is on its way, what is known of it and what is free are of two moments. */
+static bool is_in_motion(const struct device *device)
+{
+        const struct instance *other;
+
+        list_for_each(other, &device->manager->instances, link)
+                if (other->operation && !residency_awaits_turn(other) &&
+                    operation_is_at(other->operation, device))
+                        return true;
+        return false;
+}
+
 /* What of the device nobody has that vgpud knows: the driver's, and programs outside of all vGPUs. */
 static uint64_t get_outside(const struct residency_look *look)
 {
@@ -97,7 +110,7 @@ static uint64_t get_outside(const struct residency_look *look)
         uint64_t known = look->memory_free + device_get_used(look->device);
 
         if (look->device->has_context)
-                known += footprint_get_unknown(look->device);
+                known += footprint_get_mover(look->device);
         list_for_each(instance, &look->device->manager->instances, link)
                 for (size_t i = 0; i < instance->n_parts; i++)
                         if (instance->part[i].device == look->device)
@@ -112,7 +125,9 @@ static bool note_outside(const struct residency_look *look, struct instance *ins
         uint64_t outside = get_outside(look);
         char size[SIZE_TEXT_MAX];
 
-        if (lack <= 0 || outside < (uint64_t)lack)
+        /* A program there has a context at least: less is the error of what is known of the others. */
+        if (lack <= 0 || outside < (uint64_t)lack ||
+            outside < footprint_get_unknown(look->device) || is_in_motion(look->device))
                 return false;
         note(instance, part, KIND_OUTSIDE, 0,
              "programs outside of all vGPUs have about %s of device %u ('nvidia-smi' lists them)",

@@ -267,10 +267,12 @@ static void end_turn(const struct round *round, const struct player *player, siz
 {
         struct operation *operation = player->instance->operation;
         const struct stay_part *of = &player->stay.part[part];
+        uint64_t free = round->residency->look[of->device].memory_free;
+        int64_t left = round->free[of->device] > 0 ? round->free[of->device] : 0;
 
         if (operation->admission.part != part)
-                admission_note_lack(operation, part, round->residency->look[of->device].memory_free,
-                                    of->needs);
+                admission_note_lack(operation, part, free,
+                                    free > (uint64_t)left ? free - (uint64_t)left : 0, of->needs);
         admission_give_up(operation);
 }
 

@@ -235,6 +235,24 @@ static void test_a_reason_is_shown_when_it_has_held(void **state)
         check_reason(fixture, "its device has not enough memory that others could give up");
 }
 
+/* Sums of what is known are not exact: 44 MiB of a device that only vGPUs use are no program. */
+static void test_what_is_not_known_exactly_is_no_program_outside(void **state)
+{
+        struct fixture *fixture = *state;
+        struct residency_look *look = &fixture->manager.residency->look[0];
+
+        fixture->device.memory_total = 512 * MIB;
+        look->memory_free = 512 * MIB - 30 * MIB;
+        for (int i = 0; i < 2; i++)
+                residency_note_stuck(&fixture->instance, 0, 20 * MIB);
+        check_reason(fixture, "its device has not enough memory that others could give up");
+        fixture->device.has_context = true; /* the mover's, and what it keeps */
+        look->memory_free = 512 * MIB - 70 * MIB;
+        for (int i = 0; i < 2; i++)
+                residency_note_stuck(&fixture->instance, 0, 20 * MIB);
+        check_reason(fixture, "its device has not enough memory that others could give up");
+}
+
 /* The same programs have a little more each time. */
 static void test_a_reason_with_another_size_is_the_same(void **state)
 {
@@ -272,6 +290,8 @@ int main(void)
                         test_a_promise_that_is_not_taken_is_over_after_a_while, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_reason_is_shown_when_it_has_held, set_up,
                                                 tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_what_is_not_known_exactly_is_no_program_outside, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_reason_with_another_size_is_the_same, set_up,
                                                 tear_down),
         };
