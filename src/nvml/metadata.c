@@ -126,6 +126,12 @@ static unsigned int get_device_size(uint32_t n_types)
         return size > OPAQUE_SIZE ? size : OPAQUE_SIZE;
 }
 
+/* A caller that asks for the size alone passes no buffer and a size of 0; any other has a buffer. */
+static bool can_answer(const void *buffer, const unsigned int *size)
+{
+        return buffer || *size == 0;
+}
+
 /* @size against @needed; true when the caller may go on to write. */
 static bool fits(unsigned int *size, unsigned int needed)
 {
@@ -163,7 +169,7 @@ nvmlReturn_t our_nvmlVgpuInstanceGetMetadata(nvmlVgpuInstance_t id, nvmlVgpuMeta
         struct opaque opaque;
         nvmlReturn_t r;
 
-        if (!size)
+        if (!size || !can_answer(metadata, size))
                 return NVML_ERROR_INVALID_ARGUMENT;
         if (!fits(size, VGPU_METADATA_SIZE))
                 return NVML_ERROR_INSUFFICIENT_SIZE; /* before the handle */
@@ -192,12 +198,12 @@ nvmlReturn_t our_nvmlDeviceGetVgpuMetadata(nvmlDevice_t handle, nvmlVgpuPgpuMeta
 
         if (r != NVML_SUCCESS)
                 return r;
+        if (!can_answer(metadata, size))
+                return NVML_ERROR_INVALID_ARGUMENT;
         opaque = describe_device(&site);
         head.opaqueDataSize = get_device_size(opaque.device.n_types);
         if (!fits(size, (unsigned int)head_size + head.opaqueDataSize))
                 return NVML_ERROR_INSUFFICIENT_SIZE;
-        if (!metadata)
-                return NVML_ERROR_INVALID_ARGUMENT;
 
         head.pgpuVirtualizationCaps = get_capability(site.device.can_migrate);
         if (state_read_host(site.state_page, 0, &host))
@@ -220,12 +226,12 @@ nvmlReturn_t our_nvmlDeviceGetPgpuMetadataString(nvmlDevice_t handle, char *text
 
         if (r != NVML_SUCCESS)
                 return r;
+        if (!can_answer(text, size))
+                return NVML_ERROR_INVALID_ARGUMENT;
         if (!state_read_device_detail(site.state_page, site.device.index, &detail))
                 return NVML_ERROR_NOT_SUPPORTED;
         if (!fits(size, (unsigned int)strlen(detail.metadata_text) + 1))
                 return NVML_ERROR_INSUFFICIENT_SIZE;
-        if (!text)
-                return NVML_ERROR_INVALID_ARGUMENT;
         *size = (unsigned int)strlen(detail.metadata_text) + 1;
         return answer_text(text, *size, detail.metadata_text);
 }

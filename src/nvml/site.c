@@ -15,7 +15,7 @@ nvmlReturn_t site_of_device(struct site *ret_site, nvmlDevice_t handle, bool has
 {
         nvmlReturn_t r = view_device(&ret_site->device, handle, has_pointers);
 
-        if (r == NVML_ERROR_INVALID_ARGUMENT && has_pointers && !view_is_substitute())
+        if (r == NVML_ERROR_INVALID_ARGUMENT && handle && has_pointers && !view_is_substitute())
                 return NVML_ERROR_NOT_SUPPORTED;
         if (r != NVML_SUCCESS)
                 return r;

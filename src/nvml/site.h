@@ -25,7 +25,7 @@ struct site {
 
 /*
  * site_of_device() - get the site of a device that hosts vGPUs. INVALID_ARGUMENT: the caller did not give
- * all the pointers that it has to, or no handle; GPU_IS_LOST; NOT_SUPPORTED: the device does not host
+ * all the pointers that it has to, or NULL for the handle; GPU_IS_LOST; NOT_SUPPORTED: the device does not host
  * vGPUs, this is a guest, or the device is one of NVIDIA's library that the manager does not have.
  */
 nvmlReturn_t site_of_device(struct site *ret_site, nvmlDevice_t handle, bool has_pointers);

@@ -154,6 +154,24 @@ static void test_a_device_that_the_manager_does_not_have_hosts_none(void **state
                          NVML_ERROR_NOT_SUPPORTED);
 }
 
+/* A handle that the manager does not have may be one of NVIDIA's library; NULL is none of any library. */
+static void test_no_handle_is_no_device_without_vgpus(void **state)
+{
+        nvmlVgpuPgpuMetadata_t metadata;
+        unsigned int size = 0, count = 0;
+        nvmlVgpuSchedulerSetState_t scheduler = { 0 };
+        nvmlHostVgpuMode_t mode;
+
+        (void)state;
+        assert_int_equal(nvmlDeviceGetHostVgpuMode(NULL, &mode), NVML_ERROR_INVALID_ARGUMENT);
+        assert_int_equal(nvmlDeviceGetActiveVgpus(NULL, &count, NULL), NVML_ERROR_INVALID_ARGUMENT);
+        assert_int_equal(nvmlDeviceGetVgpuMetadata(NULL, &metadata, &size),
+                         NVML_ERROR_INVALID_ARGUMENT);
+        assert_int_equal(nvmlVgpuTypeGetMaxInstances(NULL, 1, &count), NVML_ERROR_INVALID_ARGUMENT);
+        assert_int_equal(nvmlDeviceSetVgpuSchedulerState(NULL, &scheduler),
+                         NVML_ERROR_INVALID_ARGUMENT);
+}
+
 struct by_value {
         double a, b;
         long c;
@@ -292,6 +310,7 @@ int main(void)
                 with_real(test_devices_and_their_state_are_nvidias),
                 with_real(test_vgpus_are_found_by_the_uuid_of_their_device),
                 with_real(test_a_device_that_the_manager_does_not_have_hosts_none),
+                with_real(test_no_handle_is_no_device_without_vgpus),
                 with_real(test_a_forwarded_call_has_its_arguments_and_its_result),
                 with_real(test_a_name_that_the_driver_lacks_is_not_found),
                 with_real(test_nobody_pulls_a_device_away_from_under_its_vgpus),
