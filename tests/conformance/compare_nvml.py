@@ -4,6 +4,7 @@
 
     tests/conformance/compare_nvml.py --ours LIBRARY [--theirs LIBRARY] [--output FILE]
             [--manager "VGPUD ARGUMENTS"] [--prepare "COMMAND"] [--guest VGPU] [--explained FILE]
+    tests/conformance/compare_nvml.py --replay OUTPUT --explained FILE
 
 Every getter of abi/nvml-header.json is called with good arguments, NULL for each pointer, a wrong handle, a
 wrong version, each size up to the needed one, strange numbers, before nvmlInit() and after
@@ -15,8 +16,10 @@ hangs is an answer, too. Differences go to the output as they come; the end has 
 ("vgpu create train --fb 10G"); --guest asks as a program in this vGPU. Without NVIDIA's driver for ours
 ("vgpud --simulate 1xH100") ours stands in alone.
 
-A line of the explained file: FUNCTION CALL OURS THEIRS REASON, the first four as shell patterns.
-Exit status: 0 if every difference is explained, 1 otherwise.
+A line of the explained file: FUNCTION CALL OURS THEIRS REASON, the first four as shell patterns; the first line
+that fits explains. --replay asks no library: it holds an output of before against the explained file, and prints what
+stays open and the lines that explain nothing.
+Exit status: 0 if every difference is explained (and, of --replay, every line explains one), 1 otherwise.
 """
 import argparse
 import collections
@@ -54,6 +57,7 @@ WRONG_HANDLE = 0x10
 PLAIN_VERSIONS = {"nvmlGpmQueryDeviceSupport": 1}  # no word with the size
 BUFFER = 1 << 20
 HANG_SECONDS = 30
+DIFFERENCE = re.compile(r"(\w+) \| (.+) \| ours (.+) \| NVIDIA's ([^|\n]+?)(?: \||$)")
 STAGES = ("before init", "running", "after shutdown")
 
 
@@ -346,11 +350,36 @@ def read_explanations(path):
     return rows
 
 
+def find_row(rows, difference):
+    for row in rows:
+        if all(fnmatch.fnmatchcase(text, pattern) for text, pattern in zip(difference, row[0])):
+            return row
+    return None
+
+
 def explain(rows, *difference):
-    for patterns, reason in rows:
-        if all(fnmatch.fnmatchcase(text, pattern) for text, pattern in zip(difference, patterns)):
-            return reason
-    return ""
+    row = find_row(rows, difference)
+    return row[1] if row else ""
+
+
+def replay(path, rows):
+    """Prints what of an output is open, and what explains nothing of it."""
+    used, n_differences, n_open = [], 0, 0
+    for line in open(path):
+        found = DIFFERENCE.match(line)
+        if not found:
+            continue
+        n_differences += 1
+        row = find_row(rows, found.groups())
+        used.append(row)
+        if not row:
+            n_open += 1
+            print(line, end="")
+    unused = [row for row in rows if row not in used]
+    for patterns, reason in unused:
+        print(f"explains nothing: {shlex.join(patterns)} {reason}")
+    print(f"{n_differences} differences: {n_differences - n_open} explained, {n_open} open")
+    return 1 if n_open or unused else 0
 
 
 def compare(options, facts, output, log):
@@ -387,6 +416,7 @@ def main():
     parser.add_argument("--prepare")
     parser.add_argument("--guest")
     parser.add_argument("--explained")
+    parser.add_argument("--replay", help="an output of before")
     parser.add_argument("--facts", default=str(FACTS))
     parser.add_argument("--only", default="*", help="a pattern of functions")
     parser.add_argument("--device", type=int, default=0, help="a handle, instead of that of device 0")
@@ -398,6 +428,8 @@ def main():
     if options.work:
         work(options.work, facts, options.first, options.device)
         return 0
+    if options.replay:
+        return replay(options.replay, read_explanations(options.explained))
     if not options.ours:
         parser.error("--ours is needed")
     options.theirs = options.theirs or find_theirs()

@@ -8,6 +8,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import case
@@ -46,6 +47,31 @@ class Comparison(case.Case):
         self.assertIn("from 0 INSUFFICIENT_SIZE, from 22 SUCCESS", output)
         code, output = compare(environment, *vgpud, "--explained", str(explained))
         self.assertEqual(code, 0, output)
+
+
+class Record(unittest.TestCase):
+    """What was found on a machine with a GPU."""
+
+    def replay(self, record):
+        done = subprocess.run([sys.executable, COMPARE, "--replay", record, "--explained",
+                               COMPARE.with_name("explained-580.txt")], capture_output=True, text=True)
+        return done.returncode, done.stdout
+
+    def test_every_difference_has_a_reason_and_every_reason_a_difference(self):
+        code, output = self.replay(COMPARE.with_name("differences-580.txt"))
+        self.assertEqual(code, 0, output)
+        self.assertIn(" 0 open", output)
+
+    def test_a_difference_without_a_reason_is_open(self):
+        line = "nvmlDeviceGetName | good | ours SUCCESS | NVIDIA's NOT_FOUND\n"
+        with tempfile.NamedTemporaryFile("w") as record:
+            record.write(line)
+            record.flush()
+            code, output = self.replay(record.name)
+        self.assertEqual(code, 1)
+        self.assertTrue(output.startswith(line), output)
+        self.assertIn("explains nothing: ", output)
+        self.assertIn("1 differences: 0 explained, 1 open", output)
 
 
 sys.path.insert(0, str(COMPARE.parent))
