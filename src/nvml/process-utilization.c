@@ -49,6 +49,9 @@ nvmlReturn_t our_nvmlDeviceGetProcessUtilization(nvmlDevice_t handle,
                 return NVML_REAL(nvmlDeviceGetProcessUtilization)(handle, samples, count,
                                                                   last_seen_us);
         r = view_whole_device(&device, handle, count);
+        if (r == NVML_SUCCESS && *count == 0)
+                samples =
+                        NULL; /* NVIDIA's library takes an array without room for a question, too */
         return r == NVML_SUCCESS ? utilization_answer(&samples_list, device.index, last_seen_us,
                                                       samples, count)
                                  : r;

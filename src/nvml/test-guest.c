@@ -90,6 +90,21 @@ static void test_a_guest_sees_its_own_processes(void **state)
         assert_int_equal(processes[0].pid, 4242);
 }
 
+static void test_an_array_without_room_asks_how_many_processes_there_are(void **state)
+{
+        nvmlProcessUtilizationSample_t samples[2] = { { .pid = 1 } };
+        unsigned int count = 0;
+
+        (void)state;
+        assert_int_equal(nvmlDeviceGetProcessUtilization(the_device(), samples, &count, 0),
+                         NVML_ERROR_INSUFFICIENT_SIZE);
+        assert_int_equal(count, 1);
+        assert_int_equal(samples[0].pid, 1);
+        assert_int_equal(nvmlDeviceGetProcessUtilization(the_device(), samples, &count, 0),
+                         NVML_SUCCESS);
+        assert_int_equal(samples[0].pid, 4242);
+}
+
 static void test_a_guests_device_has_the_accounts_of_its_vgpu(void **state)
 {
         nvmlAccountingStats_t stats;
@@ -209,6 +224,7 @@ int main(void)
                 in_guest(test_a_guest_is_a_vgpu_and_hosts_none),
                 in_guest(test_a_guest_clears_nothing_of_its_device),
                 in_guest(test_a_guest_sees_its_own_processes),
+                in_guest(test_an_array_without_room_asks_how_many_processes_there_are),
                 in_guest(test_a_guests_device_has_the_accounts_of_its_vgpu),
                 in_guest(test_the_newer_stats_have_sums_of_samples),
                 in_guest(test_old_feature_lists_keep_their_size),
