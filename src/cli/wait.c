@@ -183,7 +183,8 @@ const struct command command_wait = {
                 "  running, suspended, evicted, failed   the STATE of 'vgpu ls'\n"
                 "\n"
                 "The exit status is 4 if the time is over before, 3 if there is no such vGPU, 7 if it\n"
-                "has failed. A program counts as soon as 'vgpu run' has become it.\n",
+                "has failed. A vGPU in which nothing has run yet counts as ended: after\n"
+                "'vgpu run ... &' wait for 'running' first.\n",
         .examples = "vgpu wait train --for running --timeout 30s\n"
                     "vgpu suspend train\n"
                     "vgpu wait train --for suspended\n",

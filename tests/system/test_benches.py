@@ -81,7 +81,7 @@ class Benches(unittest.TestCase):
         process = self.start("ranks", "--simulate", "2xH200:256M", "--fb", "100M", "--way", "move", "--to", "2,3", "--times", 1,
                              "--seconds", 5, "plain")
         _, errors = process.communicate(timeout=5 * PATIENCE)
-        self.assertIn("migrate job --device 2,3 --json: there is no device '2'", errors)
+        self.assertIn("migrate plain --device 2,3 --json: there is no device '2'", errors)
 
     def test_told_to_end(self):
         """Nothing is left of it."""
