@@ -189,9 +189,11 @@ static void end_lending(void)
         };
 
         rest();
-        for (end.call = 0; end.call < MOVER_CALLS; end.call++)
-                while (fuzz.mover.n_lent[end.call] > 0)
-                        assert(say(&end, sizeof(end), NULL, 0));
+        while (fuzz.mover.lendings.first) {
+                end.pid = fuzz.mover.lendings.first->pid;
+                end.call = fuzz.mover.lendings.first->call;
+                assert(say(&end, sizeof(end), NULL, 0));
+        }
         rest();
 }
 

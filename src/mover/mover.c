@@ -28,6 +28,7 @@
 #include "mover/hold.h"
 #include "mover/job.h"
 #include "mover/lane.h"
+#include "mover/lending.h"
 #include "mover/probe.h"
 #include "mover/slab.h"
 #include "mover/transfer.h"
@@ -58,7 +59,7 @@ struct mover {
         struct device device;
         struct slabs slabs;
         struct holds holds;
-        atomic_uint n_lent[MOVER_CALLS]; /* windows that are open for movers of other devices */
+        struct lendings lendings;
         atomic_uint n_staging;
         struct lane lanes[N_LANES];
         struct job *jobs;   /* main thread */
@@ -225,16 +226,22 @@ static int run_lend(struct request *request, struct mover_done *done)
 {
         const struct mover_lend *lend = &request->packet.lend;
         struct mover *mover = request->mover;
+        struct lending *lending;
         int r;
 
         if (lend->call >= MOVER_CALLS)
                 return -EINVAL;
+        lending = lending_new(lend->pid, lend->call);
+        if (!lending)
+                return -ENOMEM;
         device_lend_margin(&mover->device);
         r = begin_lending(mover, lend, done);
-        if (r < 0)
+        if (r < 0) {
                 device_return_margin(&mover->device);
-        else
-                mover->n_lent[lend->call]++;
+                lending_free(lending);
+        } else {
+                lending_begin(&mover->lendings, lending);
+        }
         return r;
 }
 
@@ -378,11 +385,10 @@ static int begin_lend_end(struct mover *mover, struct request *request)
 {
         struct mover_lend *lend = &request->packet.lend;
 
-        if (lend->call >= MOVER_CALLS || mover->n_lent[lend->call] == 0) {
+        if (lend->call >= MOVER_CALLS || !lending_end(&mover->lendings, lend->pid, lend->call)) {
                 lend->call = MOVER_CALLS; /* it was lent by a mover before us, which has ended */
                 return 0;
         }
-        mover->n_lent[lend->call]--;
         if (lend->call == MOVER_CALL_RESTORE)
                 room_close(&mover->device.room, ROOM_RESTORING);
         return 0;
@@ -565,6 +571,7 @@ static int mover_init(struct mover *mover, const char *uuid)
         mover->uuid = uuid;
         pthread_mutex_init(&mover->slabs.lock, NULL);
         pthread_mutex_init(&mover->holds.lock, NULL);
+        pthread_mutex_init(&mover->lendings.lock, NULL);
         for (size_t i = 0; i < N_LANES; i++)
                 lane_init(&mover->lanes[i], n_lane_threads[i]);
 

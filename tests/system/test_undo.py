@@ -116,6 +116,22 @@ class Undo(case.Case):
                 self.check_undo(kind)
         self.finish()
 
+    def test_a_migrate_that_is_undone_leaves_the_target_to_others(self):
+        """The context is taken off the target by the source's mover: what that has lent it is given back."""
+        for name, device in (("train", 0), ("other", 1)):
+            self.host.create(name, "48M", device=device)
+        guest, other = (self.host.train(name, "--on-demand", "--size", "20M") for name in ("train", "other"))
+        self.host.arm("migrate.copied", "fail")
+        with self.assertRaises(Refused):
+            self.host.call("MigrateVgpu", name="train", device="1")
+        for method in ("SuspendVgpu", "ResumeVgpu"):
+            self.host.call(method, name="other", timeout=20)
+        other.step()
+        self.host.call("MigrateVgpu", name="train", device="1")
+        for one in (guest, other):
+            one.step()
+            one.finish()
+
     def test_a_death_while_parts_come_back(self):
         self.start(MANY)
         for kind, point, victim in ((SUSPEND, "undoing-release", "manager"),

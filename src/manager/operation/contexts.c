@@ -278,15 +278,19 @@ static void note_left(struct guest *guest, const struct mover_done *done)
  * the room of theirs: after the checkpoint, for the way back, and before the restore, until right before the call.
  */
 
+static void end_lending_of(struct guest *guest, size_t part, enum mover_call call)
+{
+        struct device *device = guest->job[part].lent;
+
+        guest->job[part].lent = NULL;
+        if (device && device->mover)
+                (void)mover_lend_end(device->mover, guest->pid, call, 0, NULL, NULL);
+}
+
 static void end_lending(struct guest *guest, enum mover_call call)
 {
-        for (size_t part = 0; part < guest->instance->n_parts; part++) {
-                struct device *device = guest->job[part].lent;
-
-                guest->job[part].lent = NULL;
-                if (device && device->mover)
-                        (void)mover_lend_end(device->mover, guest->pid, call, 0, NULL, NULL);
-        }
+        for (size_t part = 0; part < guest->instance->n_parts; part++)
+                end_lending_of(guest, part, call);
 }
 
 static void on_left(struct guest *guest)
@@ -362,6 +366,8 @@ static void on_suspended(struct mover *mover, const struct mover_done *done, voi
                 count_time(guest->instance->operation, done);
                 settle(guest, GUEST_CONTEXT_SUSPENDED, guest->context_place);
                 note_left(guest, done);
+                /* In an undo the process is on the target, and the mover of the source calls. */
+                end_lending_of(guest, 0, MOVER_CALL_CHECKPOINT);
                 hold_left(guest, 1);
                 return;
         }
