@@ -272,6 +272,14 @@ static void fill_vgpu(struct vgpu *vgpu, uint64_t now_ns)
         };
 }
 
+/* By their numbers, as the commands list them: a slot is whose it happens to be. */
+static int compare_vgpus(const void *a, const void *b)
+{
+        const struct vgpu_usage_instance *const *left = a, *const *right = b;
+
+        return ((*left)->id > (*right)->id) - ((*left)->id < (*right)->id);
+}
+
 static int read_vgpus(struct box *box, const struct state_page *state_page)
 {
         uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
@@ -292,6 +300,7 @@ static int read_vgpus(struct box *box, const struct state_page *state_page)
                 box->by_slot[slot] = vgpu;
                 box->instances[n++] = &vgpu->usage;
         }
+        qsort(box->instances, n, sizeof(box->instances[0]), compare_vgpus);
         box->facts.snapshot.n_instances = n;
         box->facts.snapshot.instances = box->instances;
         return 0;

@@ -146,6 +146,25 @@ static void test_what_it_says(void **state)
         facts = facts_free(facts);
 }
 
+/* A vGPU that is gone leaves its slot to the next one. */
+static void test_vgpus_are_in_the_order_of_their_numbers(void **state)
+{
+        struct fixture *fixture = *state;
+        const struct state_vgpu last = { .id = 13, .name = "last" };
+        struct facts *facts = NULL;
+
+        write_page(fixture->state_page);
+        state_write_vgpu(fixture->state_page, 2, &last);
+        write_process(fixture->state_page, 1, 2, 13);
+        beat(fixture->state_page);
+        assert_int_equal(facts_read(fixture->reader, true, &facts), 0);
+        assert_int_equal(facts->snapshot.n_instances, 3);
+        for (uint32_t i = 0; i < 3; i++)
+                assert_int_equal(facts->snapshot.instances[i]->id, 11 + i);
+        assert_int_equal(facts->snapshot.instances[2]->n_processes, 1);
+        facts = facts_free(facts);
+}
+
 static void test_nonsense_is_bounded(void **state)
 {
         struct fixture *fixture = *state;
@@ -227,6 +246,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_what_it_says, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_vgpus_are_in_the_order_of_their_numbers,
+                                                set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_nonsense_is_bounded, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_who_says_nothing_is_not_there, set_up,
                                                 tear_down),

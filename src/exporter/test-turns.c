@@ -119,6 +119,37 @@ static void test_missed_turns_count(void **state)
         assert_int_equal(turns_find(turns, "GPU-0")->last[1].run_us, 5000);
 }
 
+/* Whichever of them had the first turn, or stands first in the list. */
+static void test_parts_have_one_order(void **state)
+{
+        const struct vgpu_time_sharing_entry entries[] = {
+                { .timestamp_ns = (NOW - 20) * MS,
+                  .id = 2,
+                  .run_ns = 15 * MS,
+                  .run_total_ns = 900 * MS },
+                { .timestamp_ns = (NOW - 10) * MS,
+                  .id = 1,
+                  .run_ns = 10 * MS,
+                  .run_total_ns = 300 * MS },
+        };
+        const struct vgpu_usage_instance *const backwards[] = { &serve, &train };
+        struct vgpu_usage_snapshot turned = snapshot;
+        (void)state;
+
+        add((const struct vgpu_time_sharing_entry *const[]){ &entries[0], &entries[1] }, 2, 400,
+            NOW);
+        assert_int_equal(get_last("GPU-0")->n_parts, 2);
+        assert_int_equal(get_last("GPU-0")->parts[0].id, 1);
+        assert_int_equal(get_last("GPU-0")->parts[1].id, 2);
+
+        turned.instances = backwards;
+        percents[0].gpu = percents[1].gpu = 40;
+        turns_add(turns, &turned, NULL, NOW + 1000);
+        assert_false(get_last("GPU-0")->is_of_turns);
+        assert_int_equal(get_last("GPU-0")->parts[0].id, 1);
+        assert_int_equal(get_last("GPU-0")->parts[1].id, 2);
+}
+
 static void test_without_turns_the_meter_says_it(void **state)
 {
         (void)state;
@@ -201,6 +232,7 @@ int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_missed_turns_count, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_parts_have_one_order, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_without_turns_the_meter_says_it, set_up,
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_who_left_and_who_came, set_up, tear_down),

@@ -237,6 +237,14 @@ static void add_metered(struct turns_slice *slice, const struct vgpu_usage_insta
         }
 }
 
+/* The page stacks the parts: in one order, whichever vGPU had its turn first or came last. */
+static int compare_ids(const void *a, const void *b)
+{
+        const struct turns_part *one = a, *other = b;
+
+        return (one->id > other->id) - (one->id < other->id);
+}
+
 static void add_parts(struct turns_slice *slice, const struct turns_device *device,
                       const struct vgpu_usage_snapshot *snapshot, uint32_t index)
 {
@@ -247,6 +255,8 @@ static void add_parts(struct turns_slice *slice, const struct turns_device *devi
                          device->totals[i].had_ns * 1000 / (length_ns ? length_ns : 1));
         for (size_t i = 0; !slice->is_of_turns && i < snapshot->n_instances; i++)
                 add_metered(slice, snapshot->instances[i], index);
+        if (slice->n_parts > 1)
+                qsort(slice->parts, slice->n_parts, sizeof(*slice->parts), compare_ids);
 }
 
 /* Who came, and who left. */
