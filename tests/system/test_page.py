@@ -29,7 +29,7 @@ class Page(Browsing):
         """{name: (device, state, frame buffer, programs)} as `vgpu ls` prints them."""
         rows = [line.split("  ") for line in self.host.vgpu("ls").output.splitlines()[1:]]
         cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
-        return {row[0]: tuple(row[1:]) for row in cells}
+        return {name: (device, state, memory, programs) for name, device, state, _, _, memory, programs in cells}
 
     def shown(self):
         return {row[0]: (row[1], row[2], row[3], row[6]) for row in self.browser.run(READ_TABLE)}
