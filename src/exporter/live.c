@@ -49,6 +49,7 @@ struct stream {
 struct live {
         struct scrape *scrape;
         unsigned int rate; /* updates a second */
+        bool has_token;
         pthread_t thread;
         bool has_thread;
         pthread_mutex_t lock;
@@ -132,7 +133,7 @@ static void tell_all(struct live *live)
         struct scrape_news news;
 
         (void)pthread_mutex_unlock(&live->lock);
-        scrape_take_news(live->scrape, is_first, &news);
+        scrape_take_news(live->scrape, is_first, live->has_token, &news);
         state = event_new("", news.state);
         change = event_new("change", news.change);
         (void)pthread_mutex_lock(&live->lock);
@@ -402,7 +403,7 @@ void live_sweep(struct live *live)
 
 /* Life. */
 
-int live_new(struct live **ret_live, struct scrape *scrape, unsigned int rate)
+int live_new(struct live **ret_live, struct scrape *scrape, unsigned int rate, bool has_token)
 {
         CLEANUP(live_freep) struct live *live = calloc(1, sizeof(*live));
         pthread_condattr_t attributes;
@@ -412,6 +413,7 @@ int live_new(struct live **ret_live, struct scrape *scrape, unsigned int rate)
                 return -ENOMEM;
         live->scrape = scrape;
         live->rate = rate;
+        live->has_token = has_token;
         list_init(&live->streams);
         (void)pthread_condattr_init(&attributes);
         (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

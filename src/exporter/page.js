@@ -80,12 +80,13 @@ function list(state) {
         keep(rows, document.querySelector("#vgpus tbody"), state.vgpus, makeRow);
         document.getElementById("vgpus").hidden = state.vgpus.length === 0;
         document.getElementById("none").hidden = state.vgpus.length > 0;
-        showDevices();
+        offerDevices();
         setText(document.getElementById("version"), "vgpud " + state.version);
 }
 
 function show(state) {
         setText(document.getElementById("host"), state.host);
+        offerToken(state.token);
         if (!state.up) {
                 setStatus("bad", "vgpud does not run, or does not answer");
                 return;

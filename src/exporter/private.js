@@ -5,6 +5,7 @@
 // The token: in this tab only, until it is closed or forgets it.
 
 let token = "";
+let isOffered = null; // has this server one? null: it has not said so yet
 
 async function ask(path, options = {}) {
         const headers = { ...options.headers };
@@ -24,12 +25,26 @@ async function ask(path, options = {}) {
         throw new Error(message || "status " + answer.status);
 }
 
+const NO_TOKEN = "usage needs a token, and this server has none: start vgpu-exporter with --token-file FILE, which makes one";
+
+function offerToken(has) {
+        if (isOffered === Boolean(has))
+                return;
+        isOffered = Boolean(has);
+        showToken();
+}
+
 function showToken() {
+        const button = document.getElementById("token-button");
         for (const node of document.querySelectorAll(".private"))
                 node.hidden = !token;
         if (!token)
                 document.getElementById("containers").hidden = true;
-        document.getElementById("token-button").textContent = token ? "Forget the token" : "Enter the token";
+        setText(button, token ? "Forget the token" : "Enter the token");
+        button.hidden = !token && !isOffered;
+        document.getElementById("no-token").hidden = Boolean(token) || isOffered !== false;
+        if (!token && isOffered !== null)
+                setText(document.getElementById("usage-said"), isOffered ? "usage needs the token of this server" : NO_TOKEN);
 }
 
 async function enterToken(event) {
@@ -65,8 +80,11 @@ function pressToken() {
 let opened = ""; // UUID of the vGPU whose page is opened
 let asked = 0;   // the answer to an older question is not shown
 
+// As the commands write it, whatever the browser's language: 2026-11-28 19:14:29.
 function time(seconds) {
-        return new Date(seconds * 1000).toLocaleString();
+        const date = new Date(seconds * 1000), two = number => String(number).padStart(2, "0");
+        return [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join("-") + " " +
+               [date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(":");
 }
 
 function row(table, cells, className) {
@@ -82,19 +100,39 @@ function fill(body, rows) {
                 row(body, cells);
 }
 
+function addShape(svg, name, values) {
+        const shape = document.createElementNS(SVG, name);
+        for (const [key, value] of Object.entries(values))
+                shape.setAttribute(key, value);
+        svg.append(shape);
+        return shape;
+}
+
+// A line for each quarter of the day, with the hour below it, and one at half of the GPU.
+function drawAxes(svg, day) {
+        const axis = document.getElementById("day-axis");
+        axis.replaceChildren();
+        addShape(svg, "line", { x1: 0, x2: 480, y1: 50, y2: 50 });
+        for (let quarter = 0; quarter < 4; quarter++) {
+                const step = day[Math.floor(quarter * day.length / 4)], label = element(axis, "span");
+                addShape(svg, "line", { x1: quarter * 120, x2: quarter * 120, y1: 0, y2: 100 });
+                setText(element(label, "span"), step ? time(step.from).slice(11, 16) : "");
+                if (quarter === 3)
+                        setText(element(label, "span"), "now");
+        }
+}
+
 function drawDay(day) {
         const svg = document.getElementById("day");
         svg.replaceChildren();
+        drawAxes(svg, day);
         const width = 480 / Math.max(day.length, 1);
         day.forEach((step, i) => {
                 const tall = Math.max(step.percent > 0 ? 1 : 0, Math.min(100, step.percent));
-                const bar = document.createElementNS(SVG, "rect");
-                for (const [name, value] of [["x", i * width], ["y", 100 - tall], ["width", width - 1], ["height", tall]])
-                        bar.setAttribute(name, value);
+                const bar = addShape(svg, "rect", { x: i * width, y: 100 - tall, width: width - 1, height: tall });
                 const title = document.createElementNS(SVG, "title");
                 title.textContent = time(step.from) + ": " + step.percent.toFixed(1) + " %, " + step.gib.toFixed(1) + " GiB";
                 bar.append(title);
-                svg.append(bar);
         });
         const sum = day.reduce((sum, step) => sum + step.percent, 0) / Math.max(day.length, 1);
         svg.setAttribute("aria-label", "GPU time of the last 24 hours: " + sum.toFixed(1) + " % on average");
@@ -155,7 +193,7 @@ function drawDevices(vgpu) {
 function drawFacts(vgpu, container) {
         const facts = document.getElementById("facts");
         facts.replaceChildren();
-        const told = [["UUID", vgpu.uuid], ["Owner", "user " + vgpu.owner], ["State", vgpu.state],
+        const told = [["UUID", vgpu.uuid], ["Owner", vgpu.owner_name], ["State", vgpu.state],
                       ["GPU", vgpu.state === "suspended" ? "none" : whereIs(vgpu)],
                       ["Frame buffer", formatSize(vgpu.used) + " / " + formatSize(vgpu.quota * Math.max(1, vgpu.parts.length))],
                       ["Share", vgpu.share ? vgpu.share + " %" : "none"],
@@ -185,6 +223,8 @@ async function showVgpu(uuid) {
         setTitle(told.vgpu.name);
         drawFacts(told.vgpu, told.container);
         drawDevices(told.vgpu);
+        offerShare(told.vgpu);
+        offerDevices(told.vgpu);
         fill(document.querySelector("#processes tbody"), told.processes.map(
                 one => [one.pid, one.name, formatSize(one.memory), one.launches]));
         document.getElementById("no-processes").hidden = told.processes.length > 0;
@@ -204,6 +244,60 @@ const ACTIONS = {
         share: (name, device, percent) => (+percent ? "Promise " + name + " " + percent + " % of its GPU's time?"
                                                     : "Take the share of " + name + " away?"),
 };
+
+// What a reader has entered stays until the share is another one.
+function offerShare(vgpu) {
+        const field = document.getElementById("percent"), key = vgpu.uuid + " " + vgpu.share;
+        if (field.shownKey === key)
+                return;
+        field.shownKey = key;
+        field.value = vgpu.share;
+}
+
+let placed = { uuid: "", parts: [], state: "" }; // the vGPU that the choice is for
+
+function makeChoice(parent, name, i) {
+        const label = element(parent, "label");
+        label.append(name + " ");
+        const choice = element(label, "select");
+        choice.id = i > 0 ? "to-device-" + i : "to-device";
+        const none = element(choice, "option");
+        none.value = "";
+        for (const device of latest.devices) {
+                const option = element(choice, "option");
+                option.value = String(device.index);
+                setText(option, device.index + ": " + device.name);
+        }
+}
+
+// A choice for each of the vGPU's GPUs; what has been chosen stays while the GPUs do.
+function offerDevices(vgpu = placed) {
+        const parent = document.getElementById("to-devices"), n = Math.max(1, vgpu.parts.length);
+        placed = vgpu;
+        if (!latest || !latest.devices)
+                return;
+        const key = [vgpu.uuid, n].concat(latest.devices.map(device => device.index + " " + device.name)).join();
+        if (parent.shownKey !== key) {
+                parent.shownKey = key;
+                parent.replaceChildren();
+                for (let i = 0; i < n; i++)
+                        makeChoice(parent, n > 1 ? "GPU of part " + (i + 1) : "GPU", i);
+        }
+        for (const none of parent.querySelectorAll("option:first-child"))
+                setText(none, vgpu.state === "suspended" ? "the one it left" : "choose one");
+}
+
+// "0,1": of a vGPU of several. "": none has been chosen.
+function readDevices() {
+        const chosen = Array.from(document.querySelectorAll("#to-devices select"), choice => choice.value);
+        return { device: chosen.filter(value => value).join(), isWhole: chosen.every(value => value) };
+}
+
+// What is missing, or "".
+function findMissing(action, { device, isWhole }) {
+        const mustChoose = action === "migrate" || (action === "resume" && device);
+        return mustChoose && !isWhole ? action + ": choose the GPU first" : "";
+}
 
 let answerBack = null; // of the question that is asked
 
@@ -227,8 +321,12 @@ function askBack(question, verb) {
 
 async function act(action) {
         const name = document.getElementById("vgpu-title").textContent, uuid = opened;
-        const device = document.getElementById("to-device").value.trim(), percent = document.getElementById("percent").value;
-        const said = document.getElementById("act-said");
+        const choice = readDevices(), { device } = choice, percent = document.getElementById("percent").value;
+        const said = document.getElementById("act-said"), missing = findMissing(action, choice);
+        if (missing) {
+                setText(said, missing);
+                return;
+        }
         if (!await askBack(ACTIONS[action](name, device, percent), action[0].toUpperCase() + action.slice(1)))
                 return;
         const body = { action, vgpu: uuid };
@@ -248,18 +346,6 @@ async function act(action) {
                 showVgpu(uuid);
 }
 
-function showDevices() {
-        const list = document.getElementById("gpus");
-        if (!latest || list.childElementCount === latest.devices.length)
-                return;
-        list.replaceChildren();
-        for (const device of latest.devices) {
-                const option = element(list, "option");
-                option.value = String(device.index);
-                setText(option, String(device.index));
-        }
-}
-
 // Usage.
 
 function thisMonth() {
@@ -277,10 +363,10 @@ async function showUsage() {
                 const told = JSON.parse(await ask("usage?month=" + encodeURIComponent(month.value)));
                 setText(said, told.rows.length ? "" : "nobody used a GPU in that month");
                 fill(document.querySelector("#usage tbody"), told.rows.map(
-                        one => ["user " + one.tenant, one.gpu_seconds.toFixed(1), one.quota_gib_hours.toFixed(2),
+                        one => [one.tenant_name, one.gpu_seconds.toFixed(1), one.quota_gib_hours.toFixed(2),
                                 one.used_gib_hours.toFixed(2)]));
                 fill(document.querySelector("#containers tbody"), told.containers.map(
-                        one => [one.name || one.container, "user " + one.tenant, one.gpu_seconds.toFixed(1),
+                        one => [one.name || one.container, one.tenant_name, one.gpu_seconds.toFixed(1),
                                 one.used_gib_hours.toFixed(2)]));
                 document.getElementById("containers").hidden = told.containers.length === 0;
                 document.getElementById("usage").dataset.shown = month.value;

@@ -2,7 +2,9 @@
 #include "exporter/reply.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <jansson.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +77,18 @@ static json_t *make_text(const char *text)
         char clean[256];
 
         return json_string(text_clean(clean, sizeof(clean), text));
+}
+
+/* One that the host has no name for keeps its number. */
+static json_t *make_user(uint32_t id)
+{
+        struct passwd entry, *found = NULL;
+        char space[4096], number[32];
+
+        if (getpwuid_r(id, &entry, space, sizeof(space), &found) == 0 && found)
+                return make_text(found->pw_name);
+        snprintf(number, sizeof(number), "user %" PRIu32, id);
+        return json_string(number);
 }
 
 static json_t *describe_processes(const struct vgpu_instance *instance)
@@ -171,15 +185,15 @@ static json_t *describe_parts(const struct vgpu_instance *instance)
 
 static json_t *describe_vgpu(const struct vgpu_instance *instance)
 {
-        return json_pack("{ss, ss, so, sI, si, ss, sI, sI, sI, si, sI, sf}", "name", instance->name,
-                         "uuid", instance->uuid, "parts", describe_parts(instance), "owner",
-                         (json_int_t)instance->owner, "device", (int)instance->device, "state",
-                         vgpu_instance_state_get_name(instance->state), "quota",
-                         (json_int_t)instance->frame_buffer, "used",
-                         (json_int_t)instance->frame_buffer_used, "created",
-                         (json_int_t)instance->created_seconds, "share", (int)instance->share,
-                         "host_memory", (json_int_t)instance->host_memory, "idle_after",
-                         instance->idle_after);
+        return json_pack(
+                "{ss, ss, so, sI, so, si, ss, sI, sI, sI, si, sI, sf}", "name", instance->name,
+                "uuid", instance->uuid, "parts", describe_parts(instance), "owner",
+                (json_int_t)instance->owner, "owner_name", make_user(instance->owner), "device",
+                (int)instance->device, "state", vgpu_instance_state_get_name(instance->state),
+                "quota", (json_int_t)instance->frame_buffer, "used",
+                (json_int_t)instance->frame_buffer_used, "created",
+                (json_int_t)instance->created_seconds, "share", (int)instance->share, "host_memory",
+                (json_int_t)instance->host_memory, "idle_after", instance->idle_after);
 }
 
 static const struct vgpu_usage_instance *find_usage(const struct vgpu_usage_snapshot *snapshot,
@@ -263,9 +277,10 @@ static json_t *describe_containers(struct vgpu_client *client, double since, dou
 
                 (void)json_array_append_new(
                         array,
-                        json_pack("{so, so, sI, sf, sf}", "container", make_text(row->container),
-                                  "name", make_text(row->container_name), "tenant",
-                                  (json_int_t)row->tenant, "gpu_seconds", row->seconds->gpu,
+                        json_pack("{so, so, sI, so, sf, sf}", "container",
+                                  make_text(row->container), "name", make_text(row->container_name),
+                                  "tenant", (json_int_t)row->tenant, "tenant_name",
+                                  make_user(row->tenant), "gpu_seconds", row->seconds->gpu,
                                   "used_gib_hours", row->used_gib_hours));
         }
         return array;
@@ -278,11 +293,11 @@ static json_t *describe_rows(const struct vgpu_usage_list *list)
         for (size_t i = 0; i < list->n_rows; i++) {
                 const struct vgpu_usage_row *row = list->rows[i];
 
-                (void)json_array_append_new(array, json_pack("{sI, sf, sf, sf}", "tenant",
-                                                             (json_int_t)row->tenant, "gpu_seconds",
-                                                             row->seconds->gpu, "quota_gib_hours",
-                                                             row->quota_gib_hours, "used_gib_hours",
-                                                             row->used_gib_hours));
+                (void)json_array_append_new(
+                        array, json_pack("{sI, so, sf, sf, sf}", "tenant", (json_int_t)row->tenant,
+                                         "tenant_name", make_user(row->tenant), "gpu_seconds",
+                                         row->seconds->gpu, "quota_gib_hours", row->quota_gib_hours,
+                                         "used_gib_hours", row->used_gib_hours));
         }
         return array;
 }

@@ -281,7 +281,7 @@ int server_new(struct server **ret_server, int fd, const struct server_options *
         server->wake = -1;
         r = visits_new(&server->visits);
         if (r == 0)
-                r = live_new(&server->live, options->scrape, options->rate);
+                r = live_new(&server->live, options->scrape, options->rate, options->token != NULL);
         if (r == 0)
                 r = desk_new(&server->desk, options->token);
         if (r == 0)

@@ -56,10 +56,9 @@ static json_t *describe_parts(const struct vgpu_usage_instance *instance)
 static json_t *describe_vgpu(const struct vgpu_usage_instance *instance)
 {
         json_t *object = json_pack(
-                "{sI, ss, ss, sI, si, ss, sI, sI, si, sf, si, si}", "id", (json_int_t)instance->id,
-                "name", instance->name, "uuid", instance->uuid, "owner",
-                (json_int_t)instance->owner, "device", (int)instance->device, "state",
-                vgpu_instance_state_get_name(instance->state), "quota",
+                "{sI, ss, ss, si, ss, sI, sI, si, sf, si, si}", "id", (json_int_t)instance->id,
+                "name", instance->name, "uuid", instance->uuid, "device", (int)instance->device,
+                "state", vgpu_instance_state_get_name(instance->state), "quota",
                 (json_int_t)instance->frame_buffer, "used", (json_int_t)instance->frame_buffer_used,
                 "share", (int)instance->share, "entitled", instance->entitled, "gpu",
                 (int)instance->percents->gpu, "programs", (int)instance->n_programs);
@@ -208,9 +207,9 @@ static void add_manager(json_t *root, const struct vgpu_manager *manager)
 char *state_write(const struct metrics_input *input, const struct state_extras *extras)
 {
         CLEANUP(json_decrefp)
-        json_t *root = json_pack("{sb, sI, sI, ss}", "up", input->snapshot != NULL, "number",
+        json_t *root = json_pack("{sb, sI, sI, ss, sb}", "up", input->snapshot != NULL, "number",
                                  (json_int_t)extras->number, "time", (json_int_t)extras->now_ms,
-                                 "host", input->hostname);
+                                 "host", input->hostname, "token", extras->has_token);
 
         if (root && input->manager)
                 add_manager(root, input->manager);

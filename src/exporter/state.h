@@ -17,6 +17,8 @@
  * A reader who is slow may leave out any change: the next one has all of it again.
  */
 
+#include <stdbool.h>
+
 #include "exporter/history.h"
 #include "exporter/metrics.h"
 #include "exporter/turns.h"
@@ -26,6 +28,7 @@ struct state_extras {
         const struct turns *turns;     /* the latest slices; NULL: none are new */
         uint64_t number;               /* a later state or change has a larger one */
         uint64_t now_ms;
+        bool has_token; /* there is one to be entered */
 };
 
 /* state_write() - one line, to be freed by the caller; NULL: no memory */

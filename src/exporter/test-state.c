@@ -21,7 +21,6 @@ static const struct vgpu_usage_instance instance = {
         .percents = &percents,
         .share = 60,
         .id = 9,
-        .owner = 4294967294,
         .n_programs = 2,
 };
 static const struct vgpu_usage_instance *const instances[] = { &instance };
@@ -85,8 +84,24 @@ static void test_everything_is_there(void **state)
         vgpu = json_array_get(json_object_get(root, "vgpus"), 0);
         assert_string_equal(json_string_value(json_object_get(vgpu, "name")), HOSTILE);
         assert_string_equal(json_string_value(json_object_get(vgpu, "state")), "suspended");
-        assert_true(json_integer_value(json_object_get(vgpu, "owner")) == 4294967294);
         assert_int_equal(json_integer_value(json_object_get(vgpu, "programs")), 2);
+        json_decref(root);
+}
+
+/* Also while no vgpud runs: the page asks for no token where there is none. */
+static void test_whether_there_is_a_token_is_told(void **state)
+{
+        const struct metrics_input input = { .hostname = "h" };
+        struct state_extras extras = { .number = 5, .has_token = true };
+        json_t *root;
+        (void)state;
+
+        root = read_line(state_write(&input, &extras));
+        assert_true(json_is_true(json_object_get(root, "token")));
+        json_decref(root);
+        extras.has_token = false;
+        root = read_line(state_write(&input, &extras));
+        assert_true(json_is_false(json_object_get(root, "token")));
         json_decref(root);
 }
 
@@ -276,6 +291,7 @@ int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_everything_is_there),
+                cmocka_unit_test(test_whether_there_is_a_token_is_told),
                 cmocka_unit_test(test_what_is_not_known_is_left_out),
                 cmocka_unit_test(test_a_change_has_what_is_different_and_no_more),
                 cmocka_unit_test(test_parts_of_several_devices),

@@ -11,7 +11,7 @@ let times = [];         // of the samples, ms: each is the mean since the one be
 
 // The columns: what a cell is called where there is no head, on a telephone.
 const COLUMNS = [["name", "", "name"], ["device", "GPU", "number"], ["state", "State", ""], ["memory", "Frame buffer", "meters"],
-                 ["time", "GPU time", "meters"], ["spark", "Last hour", "spark"], ["programs", "Programs", "number"]];
+                 ["time", "GPU time", "meters"], ["spark", "Last hour, 0 to 100 %", "spark"], ["programs", "Programs", "number"]];
 
 // A text with a bar below it, which is a background: to change it moves nothing.
 function makeMeter(cell, kind) {
@@ -87,7 +87,7 @@ function makeRow(vgpu) {
                         cell.dataset.label = label;
         }
         node.dataset.uuid = vgpu.uuid;
-        node.title = vgpu.name + ", " + vgpu.uuid + ", user " + vgpu.owner;
+        node.title = vgpu.name + ", " + vgpu.uuid;
         const link = element(cells.name, "a");
         link.href = "#vgpu/" + encodeURIComponent(vgpu.uuid);
         const device = element(cells.device, "span", "text"), programs = element(cells.programs, "span", "text");
@@ -99,7 +99,7 @@ function makeRow(vgpu) {
         function update(now) {
                 setColour(node, now);
                 if (link.shownText !== now.name)
-                        node.title = now.name + ", " + now.uuid + ", user " + now.owner;
+                        node.title = now.name + ", " + now.uuid;
                 setText(link, now.name);
                 setText(device, now.state === "suspended" ? "-" : whereIs(now));
                 setText(state, now.state);

@@ -3,6 +3,7 @@
 """The live page in a real browser: what it shows is what `vgpu ls` says, and hostile names do nothing."""
 import os
 import pathlib
+import pwd
 import re
 import select
 import shutil
@@ -19,6 +20,7 @@ from browsing import READ_TABLE, SIZES, Browsing
 from exporter import Exporter
 from wait import PATIENCE, until
 
+DATE = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
 HOSTILE = '<img src=x onerror="window.evil=1">'
 HOSTILE_PROGRAM = "<img src=x>"  # the kernel keeps 15 letters
 
@@ -172,6 +174,43 @@ class Page(Browsing):
         self.assertEqual(state, ["1 MiB / 2 MiB", "0 B / 2 MiB"])
         until(lambda: self.browser.run(READ_TABLE)[199][3] == "1 MiB / 2 MiB", "the last row to be drawn")
 
+    def test_no_figure_is_cut(self):
+        """The longest ones, from a telephone to a laptop, on a page of a vGPU as well."""
+        self.addCleanup(self.browser.resize, 1280, 800)
+        self.host.create("train")
+        self.open_live()
+        self.browser.run("""
+                events.close();
+                takeState({ ...base, number: 1000000, vgpus: [{ ...base.vgpus[0], state: "suspending", quota: 1023.9 * 2 ** 30,
+                            used: 1023.8 * 2 ** 30, share: 100, entitled: 100, gpu: 100, programs: 1000 }] });
+                """)
+        until(lambda: self.browser.run(READ_TABLE)[0][4] == "100 % / 100 % (share 100)", "the share",
+              context=lambda: self.browser.run(READ_TABLE))
+        for width in (360, 390, 543, 545, 700, 820, 959, 961, 1023, 1025, 1280):
+            self.browser.resize(width, 800)
+            cut = self.browser.run("""
+                    return Array.from(document.querySelectorAll('#vgpus tbody td:not(.name) .text')).filter(node => {
+                            const range = document.createRange();
+                            range.selectNodeContents(node);
+                            return range.getBoundingClientRect().right > node.parentElement.getBoundingClientRect().right + .5;
+                    }).map(node => node.textContent);
+                    """)
+            self.assertEqual(cut, [], width)
+            self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), width)
+
+    def test_it_asks_for_no_token_where_there_is_none(self):
+        self.open()
+        self.assertTrue(self.browser.run("return document.getElementById('token-button').hidden"))
+        self.host.create("train")
+        self.browser.run("location.hash = '#vgpu/' + arguments[0]", self.host.get("train")["uuid"])
+        until(lambda: self.browser.run("return document.getElementById('no-token').checkVisibility()"), "the page to say so")
+        self.assertIn("--token-file", self.browser.run("return document.getElementById('no-token').textContent"))
+        self.assertTrue(self.browser.run("return document.getElementById('token-button').hidden"))
+        self.assertFalse(self.browser.run("return document.getElementById('actions').checkVisibility()"))
+        self.browser.run("location.hash = '#usage'")
+        until(lambda: "start vgpu-exporter with --token-file" in
+              self.browser.run("return document.getElementById('usage-said').textContent"), "the other page to say so")
+
     def show(self, name, n=1):
         """Makes the page show @n vGPUs, a device and a host of that name."""
         self.open_live()
@@ -295,6 +334,8 @@ class Token(Browsing):
         self.open_vgpu("train")
         self.wait_text("#processes", "guest-train.*8 MiB")
         self.assertFalse(self.is_private())
+        self.assertEqual(self.browser.run("return ['token-button', 'no-token'].map(id => document.getElementById(id).hidden)"),
+                         [False, True])
         self.enter("0" * 64)
         self.wait_text("#token-said", "the token is wrong")
         self.assertFalse(self.is_private())
@@ -303,10 +344,15 @@ class Token(Browsing):
 
     def test_actions_are_asked_back_and_done(self):
         self.host.create("train")
+        self.host.vgpu("share", "train", 75)
         self.host.train("train", "--size", "8M")
         self.open_vgpu("train")
         self.enter(self.file.read_text().strip())
         until(self.is_private, "the token to be right", context=lambda: self.text("#token-said"))
+        self.assertEqual(self.browser.run("return document.getElementById('percent').value"), "75")
+        self.assertEqual(self.browser.run("""
+                return Array.from(document.getElementById('to-device').options, option => [option.value, option.textContent]);
+                """), [["", "choose one"], ["0", "0: NVIDIA H200"], ["1", "1: NVIDIA H200"]])
 
         def act(action, answer, **fields):
             for name, value in fields.items():
@@ -325,6 +371,9 @@ class Token(Browsing):
         act("resume", "yes", **{"to-device": "1"})
         self.wait_text("#act-said", "resume: done in ")
         self.assertEqual(self.host.get("train")["device"], 1)
+        self.browser.run("document.getElementById('to-device').value = ''")
+        self.press("[data-action=migrate]")
+        self.wait_text("#act-said", "migrate: choose the GPU first")
         act("migrate", "yes", **{"to-device": "0"})
         self.wait_text("#act-said", "migrate: done in ")
         self.assertEqual(self.host.get("train")["device"], 0)
@@ -333,7 +382,14 @@ class Token(Browsing):
         self.assertEqual(self.host.get("train")["share"], 40)
         self.wait_text("#events", "share: 40 percent.*migrated: .*resumed: .*suspended: ")
         self.wait_text("#events", r"(copying|context|coming to rest) [\d.]+ s")
+        self.assertRegex(self.browser.run("return document.querySelector('#events tbody td').textContent"), f"^{DATE}$")
+        self.assertRegex(self.text("#facts"), rf"Created{DATE}$")
+        self.assertRegex(self.text("#facts"), f"Owner{pwd.getpwuid(os.getuid()).pw_name}State")
+        self.assertRegex(self.text("#day-table tbody"), f"^{DATE}")
         self.assertEqual(self.browser.run("return document.querySelectorAll('#day-table tbody tr').length"), 48)
+        self.assertRegex(self.text(".axis.up"), "100 %.*50 %.*0 %")
+        hours = self.browser.run("return Array.from(document.querySelectorAll('#day-axis span span'), node => node.textContent)")
+        self.assertRegex(" ".join(hours), r"^(\d\d:[03]0 ){4}now$")
         self.press("#token-button")  # forgets it
         self.assertFalse(self.is_private())
 
@@ -395,7 +451,7 @@ class Token(Browsing):
                 window.fetch = async (...what) => {
                         const answer = await fetched(...what), told = await answer.json();
                         told.container = told.name = arguments[0];
-                        told.containers = [{ container: "1", name: arguments[0], tenant: 0, gpu_seconds: 0, used_gib_hours: 0 }];
+                        told.containers = [{ container: "1", name: arguments[0], tenant: 0, tenant_name: arguments[0], gpu_seconds: 0, used_gib_hours: 0 }];
                         return new Response(JSON.stringify(told));
                 };
                 showVgpu(opened);
@@ -414,8 +470,11 @@ class Token(Browsing):
         self.open_vgpu("pair")
         self.enter(self.file.read_text().strip())
         until(self.is_private, "the token to be right", context=lambda: self.text("#token-said"))
-        for action, devices, where in (("suspend", "", [0, 1]), ("resume", "", [0, 1]), ("migrate", "1,0", [1, 0])):
-            self.browser.run("document.getElementById('to-device').value = arguments[0]", devices)
+        for action, devices, where in (("suspend", ["", ""], [0, 1]), ("resume", ["", ""], [0, 1]),
+                                       ("migrate", ["1", "0"], [1, 0])):
+            self.browser.run("""
+                    document.querySelectorAll('#to-devices select').forEach((choice, i) => choice.value = arguments[0][i]);
+                    """, devices)
             self.press(f"[data-action={action}]")
             until(lambda: self.browser.run("return document.getElementById('confirm').open"), "to be asked back")
             self.press("#confirm-yes")
@@ -433,7 +492,7 @@ class Token(Browsing):
 
         def look():
             self.browser.run("document.getElementById('month').dispatchEvent(new Event('change'))")
-            return re.search(rf"user {os.getuid()}[1-9]", self.text("#usage tbody"))
+            return re.search(rf"{pwd.getpwuid(os.getuid()).pw_name}[1-9]", self.text("#usage tbody"))
         until(look, "some usage", context=lambda: self.text("#usage") + self.text("#usage-said"))
         self.browser.run("""
                 document.getElementById('month').value = '2001-02';
