@@ -470,7 +470,7 @@ class Sharing(Pairs, case.Case):
         stopped.signal(signal.SIGSTOP)
         self.host.kill()
         self.host.start()
-        until(lambda: f"process {stopped.pid} (guest-share) of vGPU rank2 has not told" in
+        until(lambda: f"process {stopped.pid} (guest-share) of vGPU rank2 has not come back" in
               self.refused("TimedOut", "SuspendVgpu", name="rank0", group=True, timeout=0.5),
               "all others to have told")
         client = self.host.connect()

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes that share device memory move together in a vGPU of several devices."""
 import contextlib
+import signal
 import sys
 import unittest
 
@@ -208,6 +209,33 @@ class OneDevice(Pairs, Case):
         self.host.vgpu("migrate", "job", "--device", "2")
         for maker, user in pairs:
             self.check_both_ways(maker, user, 7)
+        self.end_all(pairs)
+
+    def check_waits(self, stopped, method):
+        """Of a program whose gate is not back nobody knows yet where it can go."""
+        stopped.signal(signal.SIGSTOP)
+        self.host.restart()
+        with self.assertRaises(Refused) as refused:
+            self.host.call(method, name="job", device="2", timeout=0.5)
+        self.assertEqual(refused.exception.name, "TimedOut")
+        self.assertIn(f"process {stopped.pid} (guest-share) of vGPU job has not come back to vgpud yet",
+                      refused.exception.parameters["message"])
+        with self.host.connect() as client:
+            client.call("GetInfo")  # it is connected now: what it says next is heard before that the gate is back
+            client.send(method, name="job", device="2")
+            self.host.call("GetInfo")
+            stopped.signal(signal.SIGCONT)
+            client.answer()
+
+    def test_a_restarted_manager_waits_for_the_gates_before_it_says_where_they_can_go(self):
+        self.host.create("job")
+        (maker, _), *_ = pairs = self.pairs_of("job")
+        self.check_waits(maker, "MigrateVgpu")
+        self.check_all(pairs, 2)
+        self.host.vgpu("migrate", "job", "--device", "0")
+        self.host.vgpu("suspend", "job")
+        self.check_waits(maker, "ResumeVgpu")
+        self.check_all(pairs, 3)
         self.end_all(pairs)
 
     def test_no_other_device_gets_access_to_what_is_shared(self):

@@ -25,9 +25,11 @@
 #include "manager/model/manager.h"
 #include "manager/model/place-text.h"
 #include "manager/model/policy.h"
+#include "manager/operation/gate-wait.h"
 #include "manager/operation/group-start.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/shared.h"
 #include "manager/residency/residency.h"
 #include "record/writer.h"
 
@@ -400,20 +402,23 @@ static int start_operation(struct control_pending *pending, const struct operati
                                                                      TIMEOUT_SECONDS)),
                 .pending = pending,
         };
+        int r = 0;
 
         if (!instance)
                 return -ENOENT;
-        if (device) {
-                int r = find_target(instance, device, &request.target, failure);
-
-                if (r < 0)
-                        return r;
-        }
+        if (device)
+                r = find_target(instance, device, &request.target, failure);
+        if (r < 0)
+                return r;
         if (request.timeout_ms == 0)
                 request.timeout_ms = 1;
-        return control_call_bool(&pending->call, "group")
-                       ? group_start(instance, kind, &request, failure)
-                       : operation_start(instance, kind, &request, failure);
+        if (control_call_bool(&pending->call, "group"))
+                return group_start(instance, kind, &request, failure);
+        r = operation_start(instance, kind, &request, failure);
+        if (r == -EAGAIN) /* a manager that has just started cannot tell yet */
+                r = gate_wait_begin(instance, shared_find_unheard, pending, request.timeout_ms,
+                                    failure);
+        return r;
 }
 
 /* One that has left by itself is off its device already: it stays there. */

@@ -30,7 +30,7 @@
 #include "wire/gate.h"
 
 struct device;
-struct group_wait;
+struct gate_wait;
 struct image_session;
 struct manager;
 struct operation;
@@ -74,12 +74,12 @@ struct instance {
         uint64_t off_since_ns;   /* CLOCK_MONOTONIC; 0: since before this vgpud */
         uint64_t still_since_ns; /* when the gates of one that is off began to close; as above */
         struct list guests;
-        struct list turns;             /* schedule_vgpu: of its device, and of one that it leaves */
-        struct list launches;          /* programs that are no guests yet, see launch.h */
-        struct operation *operation;   /* under way, or NULL */
-        struct group_wait *group_wait; /* a call that waits to become one, or NULL */
-        struct {                       /* of the operation under way; all 0: there is none */
-                struct place target;   /* where it is to be */
+        struct list turns;           /* schedule_vgpu: of its device, and of one that it leaves */
+        struct list launches;        /* programs that are no guests yet, see launch.h */
+        struct operation *operation; /* under way, or NULL */
+        struct gate_wait *gate_wait; /* a call that waits for gates to become one, or NULL */
+        struct {                     /* of the operation under way; all 0: there is none */
+                struct place target; /* where it is to be */
                 uint32_t timeout_ms;
                 bool is_undoing;
                 bool gives_up_stopped; /* a process that is stopped is not waited for until a time-out */

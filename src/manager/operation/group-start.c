@@ -6,7 +6,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/sharing.h"
-#include "manager/operation/group-wait.h"
+#include "manager/operation/gate-wait.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
@@ -96,14 +96,13 @@ int group_start(struct instance *instance, const struct operation_kind *kind,
                 struct operation_request *request, struct failure *failure)
 {
         static uint64_t last_group;
-        /* A manager that has just started does not know who shares memory until the gates are back. */
-        const struct guest *untold = shared_find_untold(instance);
         struct members members;
         int r;
 
-        if (untold)
-                return group_wait_begin(instance, untold, request->pending, request->timeout_ms,
-                                        failure);
+        /* A manager that has just started does not know who shares memory until the gates are back. */
+        if (shared_find_untold(instance))
+                return gate_wait_begin(instance, shared_find_untold, request->pending,
+                                       request->timeout_ms, failure);
         r = find_members(&members, instance, failure);
         if (r < 0)
                 return r;

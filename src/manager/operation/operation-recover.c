@@ -13,7 +13,7 @@
 #include "manager/model/place-text.h"
 #include "manager/model/silence.h"
 #include "manager/operation/admission.h"
-#include "manager/operation/group-wait.h"
+#include "manager/operation/gate-wait.h"
 #include "manager/operation/handover.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation-internal.h"
@@ -186,7 +186,7 @@ static void deal_with_returned(struct guest *guest)
 static void unload(struct instance *instance)
 {
         instance->operation = operation_free(instance->operation);
-        group_wait_drop(instance);
+        gate_wait_drop(instance);
 }
 
 static void on_instance(struct instance *instance, enum instance_event event, void *userdata)
@@ -195,7 +195,7 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
         if (event == INSTANCE_RETRY)
                 try_again(instance);
         else if (event == INSTANCE_REMOVED)
-                group_wait_end_removed(instance);
+                gate_wait_end_removed(instance);
         else if (event == INSTANCE_UNLOADED)
                 unload(instance);
 }

@@ -131,21 +131,66 @@ int shared_check_image(const struct instance *instance, struct failure *failure)
         return 0;
 }
 
+static bool is_untold(const struct guest *guest)
+{
+        return !guest->has_told && !guest->is_dead && !guest->is_waiting &&
+               guest->presence != GUEST_ABSENT; /* who shares is never left behind */
+}
+
+const struct guest *shared_find_unheard(const struct instance *instance)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (is_untold(guest) && (shares(guest) || !process_is_stopped(guest->pid)))
+                        return guest;
+        return NULL;
+}
+
+int shared_refuse_untold(const struct guest *guest, struct failure *failure)
+{
+        return failure_set(
+                failure, -ETIMEDOUT, "TimedOut",
+                "continue it (kill -CONT) if it is stopped, or end it, and try again",
+                guest->n_connections == 0
+                        ? "process %d (%.40s) of vGPU %s has not come back to vgpud yet, which was restarted"
+                        : "process %d (%.40s) of vGPU %s has not told vgpud, which was restarted, "
+                          "whether it shares memory",
+                (int)guest->pid, guest->name, guest->instance->name);
+}
+
+/* What the driver of a process has seen its gate tells as it comes back. */
+static int check_devices(const struct operation *operation, struct failure *failure)
+{
+        const struct guest *unheard = shared_find_unheard(operation->instance);
+        const struct device *unseen;
+        struct guest *guest;
+
+        if (unheard) {
+                (void)shared_refuse_untold(unheard, failure);
+                return -EAGAIN;
+        }
+        operation_for_each_guest(guest, operation) {
+                unseen = shares(guest) ? find_unseen(guest, &operation->target) : NULL;
+                if (unseen)
+                        return refuse_move(operation, guest, unseen, failure);
+        }
+        return 0;
+}
+
 /* That other vGPUs could come along helps nobody who cannot go there himself. */
 int shared_check(struct operation *operation, struct failure *failure)
 {
         struct outside outside = { .operation = operation };
-        const struct device *unseen;
         struct guest *guest;
+        int r = 0;
 
         if (operation->will_detach && shared_check_image(operation->instance, failure) < 0)
                 return -EOPNOTSUPP;
-        operation_for_each_guest(guest, operation)
-                if (!place_is_equal(&operation->target, &operation->source) && shares(guest)) {
-                        unseen = find_unseen(guest, &operation->target);
-                        if (unseen)
-                                return refuse_move(operation, guest, unseen, failure);
-                }
+        if (!place_is_equal(&operation->target, &operation->source))
+                r = check_devices(operation, failure);
+        if (r < 0)
+                return r;
         operation_for_each_guest(guest, operation)
                 if (sharing_each_partner(guest, look_outside, &outside) != 0)
                         return refuse_outside(operation, guest, outside.partner, failure);
@@ -154,12 +199,6 @@ int shared_check(struct operation *operation, struct failure *failure)
 
 /* Between two looks whether all gates are back. */
 #define LOOK_AGAIN_US 20000
-
-static bool is_untold(const struct guest *guest)
-{
-        return !guest->has_told && !guest->is_dead && !guest->is_waiting &&
-               guest->presence != GUEST_ABSENT; /* who shares is never left behind */
-}
 
 static const struct guest *find_untold(const struct instance *instance, bool is_other)
 {
@@ -212,15 +251,6 @@ static void decide(struct operation *operation)
                 fail(operation, r, &failure);
         else
                 broadcast_ask_shared(operation);
-}
-
-int shared_refuse_untold(const struct guest *guest, struct failure *failure)
-{
-        return failure_set(failure, -ETIMEDOUT, "TimedOut",
-                           "continue it (kill -CONT) if it is stopped, or end it, and try again",
-                           "process %d (%.40s) of vGPU %s has not told vgpud, which was restarted, "
-                           "whether it shares memory",
-                           (int)guest->pid, guest->name, guest->instance->name);
 }
 
 static void fail_untold(struct operation *operation, const struct guest *guest)

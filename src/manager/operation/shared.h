@@ -11,7 +11,7 @@ struct operation;
 
 /*
  * shared_check() - are all that share memory with those of @operation among them, and can they share it
- * where they go? NotMovable.
+ * where they go? NotMovable. -EAGAIN: that is not known of all yet (shared_find_unheard()).
  */
 int shared_check(struct operation *operation, struct failure *failure);
 
@@ -24,7 +24,13 @@ int shared_check_image(const struct instance *instance, struct failure *failure)
  */
 const struct guest *shared_find_untold(const struct instance *instance);
 
-/* shared_refuse_untold() - @guest has not told in time. Returns -ETIMEDOUT. */
+/*
+ * shared_find_unheard() - likewise, of those in @instance, whose move is to wait for it; who is stopped and is not known to
+ * share memory is left behind or holds up the move later.
+ */
+const struct guest *shared_find_unheard(const struct instance *instance);
+
+/* shared_refuse_untold() - @guest has not come back, or not told, in time. Returns -ETIMEDOUT. */
 int shared_refuse_untold(const struct guest *guest, struct failure *failure);
 
 /*
