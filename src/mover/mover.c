@@ -30,6 +30,7 @@
 #include "mover/lane.h"
 #include "mover/lending.h"
 #include "mover/probe.h"
+#include "mover/process-call.h"
 #include "mover/slab.h"
 #include "mover/transfer.h"
 
@@ -484,6 +485,7 @@ static void run_request(struct task *task)
         }
         if (r < 0 || !operations[request->packet.header.message].is_silent)
                 answer_done(&request->packet.header, &done, r);
+        process_told();
 }
 
 static const struct operation *find_operation(const union packet *packet, size_t size, size_t n_fds)

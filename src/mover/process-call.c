@@ -32,13 +32,22 @@ struct call {
         CUcheckpointGpuPair pairs[MOVER_PAIRS_MAX];
         pthread_cond_t returned;
         CUresult result;
-        enum { CALL_AWAITED = 0, CALL_RETURNED, CALL_LEFT } state;
+        unsigned int n_untold; /* requests that were left by it, and are not answered yet */
+        enum {
+                CALL_AWAITED = 0,
+                CALL_RETURNED,
+                CALL_LEFT,
+                CALL_LATE /* it has returned; the last of n_untold tells */
+        } state;
 };
 
 static struct {
         pthread_mutex_t lock;
         struct call *left;
 } calls = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* What this thread's request was left by: it stays in calls.left until process_told(). */
+static _Thread_local struct call *untold;
 
 static bool has_ended(int pidfd)
 {
@@ -60,28 +69,63 @@ static void call_free(struct call *call)
         free(call);
 }
 
-/* Whoever awaits it frees it; if nobody does any more, it is gone when the manager hears of its end. */
-static void end_call(struct call *call, CUresult result)
+static void leave_locked(struct call *call)
+{
+        if (untold)
+                return;
+        untold = call;
+        call->n_untold++;
+}
+
+/* True: it has returned, and all who said that it has not have said so: it is the caller's. */
+static bool take_late_locked(struct call *call)
 {
         struct call **place = &calls.left;
-        bool is_left;
+
+        if (call->state != CALL_LATE || call->n_untold > 0)
+                return false;
+        while (*place != call)
+                place = &(*place)->next;
+        *place = call->next;
+        return true;
+}
+
+/* It is gone when the manager hears of its end, and asks about the process again. */
+static void tell_returned(struct call *call)
+{
+        answer_returned(call->pid);
+        call_free(call);
+}
+
+void process_told(void)
+{
+        struct call *call = untold;
+        bool is_ours;
+
+        if (!call)
+                return;
+        untold = NULL;
+        pthread_mutex_lock(&calls.lock);
+        call->n_untold--;
+        is_ours = take_late_locked(call);
+        pthread_mutex_unlock(&calls.lock);
+        if (is_ours)
+                tell_returned(call);
+}
+
+/* Whoever awaits it frees it. */
+static void end_call(struct call *call, CUresult result)
+{
+        bool is_ours;
 
         pthread_mutex_lock(&calls.lock);
         call->result = result;
-        is_left = call->state == CALL_LEFT;
-        if (!is_left) {
-                call->state = CALL_RETURNED;
-                pthread_cond_signal(&call->returned);
-        }
-        while (is_left && *place != call)
-                place = &(*place)->next;
-        if (is_left)
-                *place = call->next;
+        call->state = call->state == CALL_LEFT ? CALL_LATE : CALL_RETURNED;
+        pthread_cond_signal(&call->returned);
+        is_ours = take_late_locked(call);
         pthread_mutex_unlock(&calls.lock);
-        if (!is_left)
-                return;
-        answer_returned(call->pid);
-        call_free(call);
+        if (is_ours)
+                tell_returned(call);
 }
 
 static void *run_call(void *data)
@@ -92,31 +136,35 @@ static void *run_call(void *data)
         return NULL;
 }
 
-/* Another process may have the number of one whose call was never heard of again. */
-static const char *find_left(int pid)
+static struct call *find_left_locked(int pid)
 {
-        const char *name = NULL;
+        struct call *call = calls.left;
 
-        pthread_mutex_lock(&calls.lock);
-        for (const struct call *call = calls.left; call && !name; call = call->next)
-                if (call->pid == pid && !has_ended(call->pidfd))
-                        name = call->name;
-        pthread_mutex_unlock(&calls.lock);
-        return name;
+        while (call && (call->pid != pid || has_ended(call->pidfd)))
+                call = call->next;
+        return call;
 }
 
-static struct timespec get_deadline(uint32_t ms)
+/* Another process may have the number of one whose call was never heard of again. */
+static const char *meet_left(int pid)
 {
-        uint64_t at_ns = clock_now(CLOCK_MONOTONIC) + ms * UINT64_C(1000000);
+        const char *name = NULL;
+        struct call *call;
 
-        return (struct timespec){ .tv_sec = (time_t)(at_ns / 1000000000),
-                                  .tv_nsec = (long)(at_ns % 1000000000) };
+        pthread_mutex_lock(&calls.lock);
+        call = find_left_locked(pid);
+        if (call) {
+                leave_locked(call);
+                name = call->name;
+        }
+        pthread_mutex_unlock(&calls.lock);
+        return name;
 }
 
 /* True: it has returned; else its thread has it from now on. */
 static bool await(struct call *call, uint32_t ms)
 {
-        const struct timespec deadline = get_deadline(ms);
+        const struct timespec deadline = clock_in(ms);
         bool has_returned;
         int r = 0;
 
@@ -130,6 +178,7 @@ static bool await(struct call *call, uint32_t ms)
                 call->state = CALL_LEFT;
                 call->next = calls.left;
                 calls.left = call;
+                leave_locked(call);
         }
         pthread_mutex_unlock(&calls.lock);
         return has_returned;
@@ -168,7 +217,7 @@ static bool start(struct call *call)
 static int make(const struct process_target *target, struct call *template, uint32_t ms,
                 struct mover_done *done)
 {
-        const char *left = find_left(target->pid);
+        const char *left = meet_left(target->pid);
         struct call *call;
 
         if (left)

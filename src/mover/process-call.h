@@ -8,7 +8,9 @@
  * Such a call may never return: a control group freezes the process in the middle of it, or the driver waits for what
  * never happens. So each is made in a thread of its own, and the caller waits for it until a deadline. A call that has
  * not returned by then is left behind with its thread, and whoever waits for a lock of the caller's goes on. The driver
- * is not asked about that process again until the call has returned, which the manager is told (RETURNED).
+ * is not asked about that process again until the call has returned, which the manager is told (RETURNED). It is told
+ * behind the answers that say that it has not: a request about a process is of one thread, which says when its answer
+ * is sent (process_told()).
  *
  * Errors of all: -ESRCH, the process has ended, and no call was made: its number may be another's by now; -EINPROGRESS,
  * this call or the one before it has not returned, and @done names it; -ENOMEM and -EIO as those of DRIVER_CALL().
@@ -43,5 +45,8 @@ int process_restore(const struct process_target *target, const struct mover_pair
                     struct mover_done *done);
 
 int process_unlock(const struct process_target *target, struct mover_done *done);
+
+/* process_told() - this thread's request is answered; before that no return of what it has met as left is told. */
+void process_told(void);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls of the driver on a process, of which one does not return. */
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -28,6 +30,7 @@ static struct fixture {
         CUcheckpointGpuPair pairs[2];
         unsigned int n_pairs;
         struct process_target one, other;
+        unsigned int n_threads; /* before the test */
 } fixture = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
 static CUresult answer(int pid)
@@ -100,6 +103,29 @@ static void let_return(void)
         pthread_mutex_unlock(&fixture.lock);
 }
 
+static unsigned int count_threads(void)
+{
+        DIR *tasks = opendir("/proc/self/task");
+        unsigned int n = 0;
+
+        assert_non_null(tasks);
+        for (const struct dirent *task = readdir(tasks); task; task = readdir(tasks))
+                n += task->d_name[0] != '.';
+        (void)closedir(tasks);
+        return n;
+}
+
+/* The one that is stuck; its thread has ended, so it has told what it tells. */
+static void let_end(unsigned int n_threads)
+{
+        pthread_mutex_lock(&fixture.lock);
+        fixture.stuck = 0;
+        pthread_cond_broadcast(&fixture.changed);
+        pthread_mutex_unlock(&fixture.lock);
+        while (count_threads() > n_threads)
+                sched_yield();
+}
+
 static struct process_target start(void)
 {
         pid_t pid = fork();
@@ -130,6 +156,7 @@ static int set_up(void **state)
         fixture.stuck = fixture.returned = 0;
         fixture.n_asked = fixture.n_returned = fixture.n_pairs = 0;
         fixture.result = CUDA_SUCCESS;
+        fixture.n_threads = count_threads();
         fixture.one = start();
         fixture.other = start();
         return 0;
@@ -142,6 +169,7 @@ static int tear_down(void **state)
         end(&fixture.other);
         (void)close(fixture.one.pidfd);
         (void)close(fixture.other.pidfd);
+        let_end(fixture.n_threads);
         return 0;
 }
 
@@ -173,6 +201,7 @@ static void test_one_that_does_not_return_is_left_and_named(void **state)
         assert_string_equal(done.call, "cuCheckpointProcessRestore");
         assert_int_equal(done.driver_code, 0);
         assert_int_equal(fixture.n_returned, 0);
+        process_told();
         let_return();
         assert_int_equal(fixture.returned, fixture.one.pid);
         assert_int_equal(fixture.n_pairs, 2);
@@ -197,10 +226,67 @@ static void test_meanwhile_the_driver_is_asked_about_others_only(void **state)
         done = (struct mover_done){ 0 };
         assert_int_equal(process_unlock(&fixture.other, &done), 0);
         assert_string_equal(done.call, "");
+        process_told();
         let_return();
         fixture.one.call_ms = LONG_MS;
         assert_int_equal(process_get_state(&fixture.one, &now, &done), 0);
         assert_int_equal(fixture.n_returned, 1);
+}
+
+/* The manager would not know what has returned, and wait for ever for what it hears of then. */
+static void test_a_return_is_told_behind_the_answer(void **state)
+{
+        struct mover_done done = { 0 };
+        CUprocessState now;
+
+        (void)state;
+        fixture.stuck = fixture.one.pid;
+        fixture.one.call_ms = SHORT_MS;
+        assert_int_equal(process_checkpoint(&fixture.one, &done), -EINPROGRESS);
+        let_end(fixture.n_threads);
+        assert_int_equal(fixture.n_returned, 0);
+        assert_int_equal(process_get_state(&fixture.one, &now, &done), -EINPROGRESS);
+        process_told();
+        assert_int_equal(fixture.n_returned, 1);
+        assert_int_equal(fixture.returned, fixture.one.pid);
+        process_told(); /* of the next request, which has met nothing */
+        assert_int_equal(fixture.n_returned, 1);
+        fixture.one.call_ms = LONG_MS;
+        assert_int_equal(process_get_state(&fixture.one, &now, &done), 0);
+}
+
+static void *run_second(void *barrier)
+{
+        struct mover_done done = { 0 };
+        CUprocessState now;
+
+        assert_int_equal(process_get_state(&fixture.one, &now, &done), -EINPROGRESS);
+        (void)pthread_barrier_wait(barrier); /* it has met the call */
+        (void)pthread_barrier_wait(barrier); /* it is to be answered */
+        process_told();
+        return NULL;
+}
+
+static void test_a_return_is_told_behind_the_answer_to_a_second_request(void **state)
+{
+        struct mover_done done = { 0 };
+        pthread_barrier_t barrier;
+        pthread_t second;
+
+        (void)state;
+        fixture.stuck = fixture.one.pid;
+        fixture.one.call_ms = SHORT_MS;
+        assert_int_equal(pthread_barrier_init(&barrier, NULL, 2), 0);
+        assert_int_equal(process_checkpoint(&fixture.one, &done), -EINPROGRESS);
+        assert_int_equal(pthread_create(&second, NULL, run_second, &barrier), 0);
+        (void)pthread_barrier_wait(&barrier);
+        process_told();
+        let_end(fixture.n_threads + 1);
+        assert_int_equal(fixture.n_returned, 0);
+        (void)pthread_barrier_wait(&barrier);
+        assert_int_equal(pthread_join(second, NULL), 0);
+        assert_int_equal(fixture.n_returned, 1);
+        (void)pthread_barrier_destroy(&barrier);
 }
 
 static void test_of_one_that_has_ended_the_driver_is_not_asked(void **state)
@@ -224,6 +310,7 @@ static void test_the_next_process_of_a_number_is_asked_about(void **state)
         fixture.stuck = fixture.one.pid;
         fixture.one.call_ms = SHORT_MS;
         assert_int_equal(process_unlock(&fixture.one, &done), -EINPROGRESS);
+        process_told();
         end(&fixture.one);
         fixture.stuck = 0; /* but the call that was left has not seen that yet */
         next = (struct process_target){ fixture.one.pid, fixture.other.pidfd, LONG_MS };
@@ -238,6 +325,8 @@ int main(void)
                 TEST(test_what_the_driver_answers_is_told),
                 TEST(test_one_that_does_not_return_is_left_and_named),
                 TEST(test_meanwhile_the_driver_is_asked_about_others_only),
+                TEST(test_a_return_is_told_behind_the_answer),
+                TEST(test_a_return_is_told_behind_the_answer_to_a_second_request),
                 TEST(test_of_one_that_has_ended_the_driver_is_not_asked),
                 TEST(test_the_next_process_of_a_number_is_asked_about),
         };
