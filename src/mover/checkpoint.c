@@ -114,7 +114,7 @@ static bool read_free(struct device *device, uint64_t *ret_bytes)
         struct mover_done ignored = { 0 };
         size_t bytes = 0, total;
 
-        if (!device_has_context(device) || device_enter(device, &ignored) < 0 ||
+        if (!device_enter_existing(device) ||
             DRIVER_CALL(&ignored, cuMemGetInfo_v2, &bytes, &total) < 0)
                 return false;
         *ret_bytes = bytes;
@@ -141,7 +141,7 @@ static int checkpoint_and_hold(struct device *device, struct holds *holds,
         (void)fault_point("mover.freed"); /* to kill or to wait; it cannot fail */
         done->bytes = read_free(device, &after) && after > before ? after - before : 0;
         done->is_held = hold_take_within(holds, device, request->pid, request->bytes,
-                                         request->header.id, &ignored) == 0;
+                                         request->header.id, HOLD_WITHIN_MS, &ignored) == 0;
         return 0;
 }
 
@@ -188,7 +188,10 @@ static void note_theft(struct device *device, uint64_t bytes)
                 continue;
 }
 
-/* With a spare as large as the largest theft, where there is room for that. */
+/*
+ * With a spare as large as the largest theft, where there is room for that at once: with windows open in other movers
+ * nothing is waited for without bound.
+ */
 static int take_hold(struct device *device, struct holds *holds,
                      const struct mover_checkpoint *request, struct mover_done *done)
 {
@@ -196,10 +199,11 @@ static int take_hold(struct device *device, struct holds *holds,
         struct mover_done ignored = { 0 };
 
         if (spare > 0 && request->bytes > 0 && request->bytes < UINT64_MAX - spare &&
-            hold_take(holds, device, request->pid, request->bytes + spare, request->header.id,
+            hold_take(holds, device, request->pid, request->bytes + spare, request->header.id, 0,
                       &ignored) == 0)
                 return 0;
-        return hold_take(holds, device, request->pid, request->bytes, request->header.id, done);
+        return hold_take(holds, device, request->pid, request->bytes, request->header.id,
+                         HOLD_WITHIN_MS, done);
 }
 
 /* The driver may be late to tell what we have just let go. Where it cannot be asked, there is. */

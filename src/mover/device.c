@@ -139,6 +139,19 @@ int device_enter(struct device *device, struct mover_done *done)
         return r;
 }
 
+bool device_enter_existing(struct device *device)
+{
+        struct mover_done ignored = { 0 };
+        bool is_there;
+
+        pthread_mutex_lock(&device->lock);
+        is_there = device->context && DRIVER_CALL(&ignored, cuCtxSetCurrent, device->context) == 0;
+        pthread_mutex_unlock(&device->lock);
+        if (is_there)
+                take_margin(device);
+        return is_there;
+}
+
 int device_drop(struct device *device, struct mover_done *done)
 {
         int r = 0;
@@ -169,6 +182,11 @@ bool device_has_context(struct device *device)
 struct room_taking device_begin_taking(struct device *device)
 {
         return room_begin(&device->room);
+}
+
+bool device_try_taking(struct device *device, uint32_t ms, struct room_taking *ret_taking)
+{
+        return room_try_for(&device->room, ms, ret_taking);
 }
 
 void device_end_taking(struct device *device, struct room_taking *taking)
@@ -202,11 +220,7 @@ void device_return_margin(struct device *device)
 /* It looks in the device's context, which may not be there: then nobody knows what is free. */
 int device_begin_call(struct device *device)
 {
-        struct mover_done ignored = { 0 };
-
-        if (!device_has_context(device) || device_enter(device, &ignored) < 0)
-                return margin_begin_call(&device->margin, false);
-        return margin_begin_call(&device->margin, true);
+        return margin_begin_call(&device->margin, device_enter_existing(device));
 }
 
 void device_end_call(struct device *device)

@@ -56,6 +56,9 @@ int device_init(struct device *device, const char *uuid, struct mover_done *done
 /* device_enter() - make the context, created where needed, current in this thread. */
 int device_enter(struct device *device, struct mover_done *done);
 
+/* device_enter_existing() - likewise, if it is there; waits for no window. False: not. */
+bool device_enter_existing(struct device *device);
+
 /* device_drop() - destroy the context, if there is one. */
 int device_drop(struct device *device, struct mover_done *done);
 
@@ -64,6 +67,9 @@ bool device_has_context(struct device *device);
 /* device_begin_taking() - room_begin(); the margin is taken behind device_end_taking(), if it is lacking. */
 struct room_taking device_begin_taking(struct device *device);
 void device_end_taking(struct device *device, struct room_taking *taking);
+
+/* device_try_taking() - room_try_for(); likewise. */
+bool device_try_taking(struct device *device, uint32_t ms, struct room_taking *ret_taking);
 
 /* device_open_window() - room_open(); likewise. */
 void device_open_window(struct device *device, enum room_window window);

@@ -103,7 +103,7 @@ static int take(struct holds *holds, const struct room_taking *taking, const str
 }
 
 int hold_take(struct holds *holds, struct device *device, int pid, uint64_t bytes, uint32_t request,
-              struct mover_done *done)
+              uint32_t wait_ms, struct mover_done *done)
 {
         struct room_taking taking;
         int r;
@@ -112,21 +112,23 @@ int hold_take(struct holds *holds, struct device *device, int pid, uint64_t byte
                 return -EINVAL;
         if (find_lack(holds, pid, round_up(bytes), request) == 0) /* which waits for no window */
                 return 0;
-        taking = device_begin_taking(device);
+        if (!device_try_taking(device, wait_ms, &taking))
+                return -ENOMEM;
         r = take(holds, &taking, device, pid, round_up(bytes), request, done);
         device_end_taking(device, &taking);
         return r;
 }
 
 int hold_take_within(struct holds *holds, struct device *device, int pid, uint64_t bytes,
-                     uint32_t request, struct mover_done *done)
+                     uint32_t request, uint32_t wait_ms, struct mover_done *done)
 {
         struct room_taking taking;
         int r;
 
         if (bytes > UINT64_MAX - HOLD_UNIT)
                 return -EINVAL;
-        taking = room_begin_within(&device->room);
+        if (!room_try_within(&device->room, wait_ms, &taking))
+                return -ENOMEM;
         r = take(holds, &taking, device, pid, round_up(bytes), request, done);
         room_end(&taking);
         return r;

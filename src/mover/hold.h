@@ -15,6 +15,15 @@
 #include "mover/device.h"
 #include "wire/mover.h"
 
+/* So long a hold that is asked for waits for windows of others: longer than they are open. */
+#define HOLD_WAIT_MS 60000
+
+/*
+ * So long one with windows open waits for those of others, which may wait for ours: without its hold a process is as
+ * it was, and whoever asked tries again.
+ */
+#define HOLD_WITHIN_MS 1000
+
 struct hold;
 
 struct holds {
@@ -25,15 +34,17 @@ struct holds {
 /*
  * hold_take() - have @bytes in all in hand for @pid; what there is already stays
  * @request: the number of the request that asks; from now on all of it is that one's
+ * @wait_ms: so long it waits for windows (mover/room.h), if something is lacking
  *
- * Errors: -ENOMEM (the device has no room; what was held before is held still), -EIO.
+ * Errors: -ENOMEM (the device has no room, or what is free was that of a window all that time; what was held before
+ * is held still), -EIO.
  */
 int hold_take(struct holds *holds, struct device *device, int pid, uint64_t bytes, uint32_t request,
-              struct mover_done *done);
+              uint32_t wait_ms, struct mover_done *done);
 
 /* hold_take_within() - likewise, in a freeing window that the caller has open: of what it has made free. */
 int hold_take_within(struct holds *holds, struct device *device, int pid, uint64_t bytes,
-                     uint32_t request, struct mover_done *done);
+                     uint32_t request, uint32_t wait_ms, struct mover_done *done);
 
 /*
  * hold_drop() - let go of all that is held for @pid, but for what a request after @request has

@@ -198,7 +198,7 @@ static int run_hold(struct request *request, struct mover_done *done)
 
         if (hold->bytes > 0)
                 return hold_take(&mover->holds, &mover->device, hold->pid, hold->bytes,
-                                 hold->header.id, done);
+                                 hold->header.id, HOLD_WAIT_MS, done);
         (void)fault_point("mover.hold-dropping"); /* to wait; it cannot fail */
         return hold_drop(&mover->holds, hold->pid, hold->header.id, done);
 }
@@ -246,7 +246,10 @@ static int run_lend(struct request *request, struct mover_done *done)
         return r;
 }
 
-/* The hold waits for restoring windows: it keeps no lane that their ends need, for those are closed before. */
+/*
+ * The hold waits for restoring windows: it keeps no lane that their ends need, for those are closed before. It is the
+ * end of a checkpoint that may have windows in other movers still: it does not wait for long.
+ */
 static int run_lend_end(struct request *request, struct mover_done *done)
 {
         const struct mover_lend *lend = &request->packet.lend;
@@ -258,7 +261,7 @@ static int run_lend_end(struct request *request, struct mover_done *done)
         if (lend->call == MOVER_CALL_CHECKPOINT) {
                 if (lend->bytes > 0)
                         r = hold_take_within(&mover->holds, &mover->device, lend->pid, lend->bytes,
-                                             lend->header.id, done);
+                                             lend->header.id, HOLD_WITHIN_MS, done);
                 device_close_window(&mover->device, ROOM_FREEING);
                 device_end_call(&mover->device);
         }
@@ -266,7 +269,7 @@ static int run_lend_end(struct request *request, struct mover_done *done)
         return r;
 }
 
-/* What is registered or mapped would go with the context, behind the manager's back. */
+/* What is registered or mapped would go with the context, behind the manager's back; whoever has a window looks in it. */
 static int run_context(struct request *request, struct mover_done *done)
 {
         struct mover *mover = request->mover;
@@ -274,7 +277,8 @@ static int run_context(struct request *request, struct mover_done *done)
         (void)fault_point("mover.entering"); /* to wait; it cannot fail */
         if (request->packet.context.wanted)
                 return device_enter(&mover->device, done);
-        if (!slabs_are_empty(&mover->slabs) || !holds_are_empty(&mover->holds) || mover->n_jobs > 0)
+        if (!slabs_are_empty(&mover->slabs) || !holds_are_empty(&mover->holds) ||
+            mover->n_jobs > 0 || room_has_window(&mover->device.room))
                 return -EBUSY;
         return device_drop(&mover->device, done);
 }

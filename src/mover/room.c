@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "base/clock.h"
+
 void room_init(struct room *room)
 {
         *room = (struct room){ .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -32,50 +34,69 @@ static void end_change(struct room *room)
         (void)pthread_mutex_unlock(&room->lock);
 }
 
-static bool has_window(const struct room *room, bool is_within)
+/* That is open, or waits: else takings that overlap one another could keep it waiting for ever. */
+static bool has_window(const struct room *room, enum room_window window)
 {
-        return room->n_open[ROOM_RESTORING] > 0 || (!is_within && room->n_open[ROOM_FREEING] > 0);
+        return room->n_open[window] > 0 || room->n_waiting[window] > 0;
 }
 
-static struct room_taking begin_locked(struct room *room, bool is_within)
+static bool must_wait(const struct room *room, bool is_within)
 {
-        room->n_takings++;
-        room->n_within += is_within;
-        return (struct room_taking){ .room = room, .is_within = is_within };
+        return has_window(room, ROOM_RESTORING) || (!is_within && has_window(room, ROOM_FREEING));
 }
 
-static struct room_taking begin(struct room *room, bool is_within)
+static int wait_locked(struct room *room, const struct timespec *deadline)
 {
-        struct room_taking taking;
+        return deadline ? pthread_cond_clockwait(&room->changed, &room->lock, CLOCK_MONOTONIC,
+                                                 deadline)
+                        : pthread_cond_wait(&room->changed, &room->lock);
+}
+
+/* @deadline: NULL, there is none. */
+static bool begin(struct room *room, bool is_within, const struct timespec *deadline,
+                  struct room_taking *ret_taking)
+{
+        bool may;
+        int r = 0;
 
         (void)pthread_mutex_lock(&room->lock);
-        while (has_window(room, is_within))
-                (void)pthread_cond_wait(&room->changed, &room->lock);
-        taking = begin_locked(room, is_within);
+        while (must_wait(room, is_within) && r == 0)
+                r = wait_locked(room, deadline);
+        may = !must_wait(room, is_within);
+        if (may) {
+                room->n_takings++;
+                room->n_within += is_within;
+                *ret_taking = (struct room_taking){ .room = room, .is_within = is_within };
+        }
         end_change(room);
-        return taking;
+        return may;
 }
 
 struct room_taking room_begin(struct room *room)
 {
-        return begin(room, false);
-}
+        struct room_taking taking;
 
-struct room_taking room_begin_within(struct room *room)
-{
-        return begin(room, true);
+        (void)begin(room, false, NULL, &taking);
+        return taking;
 }
 
 bool room_try(struct room *room, struct room_taking *ret_taking)
 {
-        bool may;
+        return room_try_for(room, 0, ret_taking);
+}
 
-        (void)pthread_mutex_lock(&room->lock);
-        may = !has_window(room, false);
-        if (may)
-                *ret_taking = begin_locked(room, false);
-        end_change(room);
-        return may;
+bool room_try_for(struct room *room, uint32_t ms, struct room_taking *ret_taking)
+{
+        const struct timespec deadline = clock_in(ms);
+
+        return begin(room, false, &deadline, ret_taking);
+}
+
+bool room_try_within(struct room *room, uint32_t ms, struct room_taking *ret_taking)
+{
+        const struct timespec deadline = clock_in(ms);
+
+        return begin(room, true, &deadline, ret_taking);
 }
 
 void room_end(struct room_taking *taking)
@@ -98,8 +119,10 @@ static bool has_takings(const struct room *room, enum room_window window)
 void room_open(struct room *room, enum room_window window)
 {
         (void)pthread_mutex_lock(&room->lock);
+        room->n_waiting[window]++;
         while (has_takings(room, window))
                 (void)pthread_cond_wait(&room->changed, &room->lock);
+        room->n_waiting[window]--;
         room->n_open[window]++;
         end_change(room);
 }
@@ -109,4 +132,14 @@ void room_close(struct room *room, enum room_window window)
         (void)pthread_mutex_lock(&room->lock);
         room->n_open[window]--;
         end_change(room);
+}
+
+bool room_has_window(struct room *room)
+{
+        bool has;
+
+        (void)pthread_mutex_lock(&room->lock);
+        has = room->n_open[ROOM_FREEING] > 0 || room->n_open[ROOM_RESTORING] > 0;
+        (void)pthread_mutex_unlock(&room->lock);
+        return has;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is held for a process is held once, whoever asks for it and how often. */
+#include <errno.h>
 #include <pthread.h>
 
 #include "base/size.h"
@@ -18,12 +19,12 @@ static struct fixture {
         size_t n_takings;
 } fixture;
 
-struct room_taking __real_device_begin_taking(struct device *device);
-struct room_taking __wrap_device_begin_taking(struct device *device);
-struct room_taking __wrap_device_begin_taking(struct device *device)
+bool __real_device_try_taking(struct device *device, uint32_t ms, struct room_taking *ret_taking);
+bool __wrap_device_try_taking(struct device *device, uint32_t ms, struct room_taking *ret_taking);
+bool __wrap_device_try_taking(struct device *device, uint32_t ms, struct room_taking *ret_taking)
 {
         (void)pthread_barrier_wait(&fixture.takers);
-        return __real_device_begin_taking(device);
+        return __real_device_try_taking(device, ms, ret_taking);
 }
 
 int __wrap_mapping_create(struct mapping *mapping, const struct room_taking *taking,
@@ -61,7 +62,14 @@ static int take(uint64_t bytes, uint32_t request)
 {
         struct mover_done done = { 0 };
 
-        return hold_take(&fixture.holds, &fixture.device, PID, bytes, request, &done);
+        return hold_take(&fixture.holds, &fixture.device, PID, bytes, request, 0, &done);
+}
+
+static int take_within(uint64_t bytes, uint32_t request)
+{
+        struct mover_done done = { 0 };
+
+        return hold_take_within(&fixture.holds, &fixture.device, PID, bytes, request, 0, &done);
 }
 
 static void drop(uint32_t request)
@@ -121,18 +129,35 @@ static void test_two_who_ask_at_once_take_it_once(void **state)
 static void test_what_a_checkpoint_leaves_is_held_within_its_window(void **state)
 {
         struct room_taking other;
-        struct mover_done done = { 0 };
         (void)state;
 
         set_up(1);
         device_open_window(&fixture.device, ROOM_FREEING);
-        assert_int_equal(hold_take_within(&fixture.holds, &fixture.device, PID, 3 * MIB, 1, &done),
-                         0);
+        assert_int_equal(take_within(3 * MIB, 1), 0);
         assert_int_equal(fixture.taken, 4 * MIB);
         assert_int_equal(take(4 * MIB, 2), 0); /* it is there: no window is waited for */
         assert_false(room_try(&fixture.device.room, &other));
         device_close_window(&fixture.device, ROOM_FREEING);
         tear_down(2);
+}
+
+/* A process of several devices may have windows of its own open elsewhere: what is held already stays. */
+static void test_windows_of_others_are_waited_for_to_a_deadline(void **state)
+{
+        (void)state;
+
+        set_up(1);
+        assert_int_equal(take(4 * MIB, 1), 0);
+        device_open_window(&fixture.device, ROOM_FREEING);
+        assert_int_equal(take(6 * MIB, 2), -ENOMEM);
+        device_open_window(&fixture.device, ROOM_RESTORING);
+        assert_int_equal(take(6 * MIB, 3), -ENOMEM);
+        assert_int_equal(take_within(6 * MIB, 4), -ENOMEM);
+        assert_int_equal(fixture.taken, 4 * MIB);
+        device_close_window(&fixture.device, ROOM_RESTORING);
+        assert_int_equal(take_within(6 * MIB, 5), 0);
+        device_close_window(&fixture.device, ROOM_FREEING);
+        tear_down(5);
 }
 
 int main(void)
@@ -141,6 +166,7 @@ int main(void)
                 cmocka_unit_test(test_only_what_is_lacking_is_taken),
                 cmocka_unit_test(test_two_who_ask_at_once_take_it_once),
                 cmocka_unit_test(test_what_a_checkpoint_leaves_is_held_within_its_window),
+                cmocka_unit_test(test_windows_of_others_are_waited_for_to_a_deadline),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
