@@ -20,7 +20,7 @@
 
 struct failure {
         enum call_name name;
-        unsigned int at; /* 1: the first call */
+        unsigned int at; /* 1: the first call; 0: each */
         CUresult result;
         bool is_late; /* it does what it should, and answers that all the same */
 };
@@ -140,7 +140,8 @@ static bool find_next(enum call_name name, struct failure *ret_failure)
                 return false;
         at = atomic_fetch_add(&failures.calls[name], 1) + 1;
         for (size_t i = 0; i < failures.n; i++)
-                if (failures.failure[i].name == name && failures.failure[i].at == at) {
+                if (failures.failure[i].name == name &&
+                    (failures.failure[i].at == at || failures.failure[i].at == 0)) {
                         *ret_failure = failures.failure[i];
                         return true;
                 }
