@@ -14,7 +14,8 @@
  * meantime gates may have given back what they take again now. So the look is begun anew.
  *
  * While a restore is under way no gate takes anything (ceiling_close()): from before its hold is let go until the
- * driver has answered. A gate waits 3 s for its ceiling. So after a second without a pause the gates come first.
+ * driver has answered, or for 1.5 s of its call: what is promised is under the ceilings all the same. A gate waits 3 s for
+ * its ceiling. So after a second without a pause the gates come first.
  */
 
 #include <stdbool.h>

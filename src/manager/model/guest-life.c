@@ -137,6 +137,7 @@ struct guest *guest_unload(struct guest *guest)
         list_remove(&guest->link);
         list_remove(&guest->burial);
         sd_event_source_disable_unref(guest->room_timer);
+        sd_event_source_disable_unref(guest->closed_timer);
         for (size_t i = 0; i < GATE_DEVICES_MAX; i++) {
                 room_forget(&guest->room[i].coming);
                 room_forget(&guest->room[i].arriving);

@@ -230,9 +230,10 @@ struct guest {
         uint64_t context_bytes; /* that it takes of a device, as last seen; 0: not known */
 
         struct guest_room room[GATE_DEVICES_MAX]; /* by part */
-        struct room_promise handed;  /* what its parked memory needs to come back: handover.h */
-        sd_event_source *room_timer; /* undoing: its context finds no room yet */
-        uint64_t room_deadline_ns;   /* CLOCK_MONOTONIC; 0: it has not been looked for */
+        struct room_promise handed;    /* what its parked memory needs to come back: handover.h */
+        sd_event_source *room_timer;   /* undoing: its context finds no room yet */
+        sd_event_source *closed_timer; /* then the gates are let on, below */
+        uint64_t room_deadline_ns;     /* CLOCK_MONOTONIC; 0: it has not been looked for */
         struct place
                 closed; /* devices on which no gate takes anything meanwhile: it is being restored */
         uint64_t asking_deadline_ns; /* likewise, for others to be through with asking for memory */

@@ -28,9 +28,10 @@
 
 static void step(struct guest *guest);
 
-/* The driver has answered, or was not asked. */
+/* The driver has answered, or was not asked; or it takes too long. */
 static void open_ceilings(struct guest *guest)
 {
+        guest->closed_timer = sd_event_source_disable_unref(guest->closed_timer);
         for (size_t i = 0; i < place_count(&guest->closed); i++)
                 ceiling_open(guest->closed.device[i]);
         guest->closed = place_nowhere;
@@ -472,6 +473,50 @@ static bool waits_for_those_who_ask(struct guest *guest, const struct place *tar
         return waits_for_gates(guest);
 }
 
+/*
+ * A call that takes longer than they ever do is waited for with the gates let on: what it was promised is kept from them
+ * then, which is as much as its process was seen to take. For a gate gives up after 3 s.
+ */
+#define CLOSED_CALL_NS  1500000000u
+#define CLOSED_LEAST_NS 250000000u
+#define CLOSED_MOST_NS  2500000000u
+
+static uint64_t find_closed_ns(const struct guest *guest)
+{
+        uint64_t now_ns = clock_now(CLOCK_MONOTONIC), ns = CLOSED_CALL_NS;
+
+        for (size_t i = 0; i < place_count(&guest->closed); i++) {
+                uint64_t age_ns = now_ns - guest->closed.device[i]->ceiling.closed_ns;
+
+                if (age_ns + CLOSED_LEAST_NS >= CLOSED_MOST_NS)
+                        return CLOSED_LEAST_NS;
+                if (ns > CLOSED_MOST_NS - age_ns)
+                        ns = CLOSED_MOST_NS - age_ns;
+        }
+        return ns;
+}
+
+static int on_closed_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct guest *guest = userdata;
+
+        (void)source, (void)usec;
+        log_event_of(guest->payer, LOG_LEVEL_WARNING,
+                     "a restore takes long: allocations beside it wait no longer", "vgpu=%s pid=%d",
+                     guest->instance->name, (int)guest->pid);
+        open_ceilings(guest);
+        return 0;
+}
+
+static void limit_closing(struct guest *guest)
+{
+        if (place_is_nowhere(&guest->closed))
+                return;
+        (void)sd_event_add_time_relative(guest->instance->manager->event, &guest->closed_timer,
+                                         CLOCK_MONOTONIC, find_closed_ns(guest) / 1000, 1000,
+                                         on_closed_time, guest);
+}
+
 /* False: that was long enough. */
 static bool waits_for_room(struct guest *guest, const struct device *device)
 {
@@ -597,22 +642,34 @@ static void fail_unasked(struct guest *guest, const struct device *device, int e
 }
 
 /*
- * So long each call of the driver is waited for. An operation that is given next to no time does not give up a call that
- * takes as long as such calls do; and what only the driver can move takes its time: it was never seen to be slower.
+ * So long each call of the driver is waited for: others wait for its device meanwhile, so it is not for a client to say.
+ * An operation that is given next to no time does not give up a call that takes as long as such calls do; and what only
+ * the driver can move takes its time: it was never seen to be slower. The process says how much that is, and no more is
+ * believed than devices have.
  */
 #define CALL_LEAST_MS     5000u
-#define CALL_UNDO_MS      10000u
+#define CALL_MOST_MS      10000u
 #define CALL_BYTES_PER_MS (GIB / 1000)
+
+static uint64_t get_bytes_of_call(const struct guest *guest)
+{
+        const struct operation *operation = guest->instance->operation;
+        uint64_t most = 0;
+        struct page_use use;
+
+        for (size_t i = 0; i < guest->instance->n_parts; i++)
+                most += operation->source.device[i]->memory_total;
+        guest_get_use(guest, &use);
+        return use.fixed < most ? use.fixed : most;
+}
 
 static uint32_t get_call_ms(const struct guest *guest)
 {
         const struct operation *operation = guest->instance->operation;
-        uint32_t least = operation->is_undoing ? CALL_UNDO_MS : CALL_LEAST_MS;
-        struct page_use use;
+        uint32_t least = operation->is_undoing ? CALL_MOST_MS : CALL_LEAST_MS;
+        uint32_t ms = operation->timeout_ms < CALL_MOST_MS ? operation->timeout_ms : CALL_MOST_MS;
 
-        guest_get_use(guest, &use);
-        return (operation->timeout_ms > least ? operation->timeout_ms : least) +
-               (uint32_t)(use.fixed / CALL_BYTES_PER_MS);
+        return (ms > least ? ms : least) + (uint32_t)(get_bytes_of_call(guest) / CALL_BYTES_PER_MS);
 }
 
 /* By a mover of the devices that it leaves: that of another may still be starting. */
@@ -832,10 +889,12 @@ static void resume(struct guest *guest, const struct place *target)
         if (waits_for_those_who_ask(guest, target))
                 return;
         r = enter(guest, GUEST_CONTEXT_RESUMING, target);
-        if (r == 0)
-                make_room(guest, 1);
-        else
+        if (r < 0) {
                 fail_unasked(guest, target->device[0], r);
+                return;
+        }
+        limit_closing(guest);
+        make_room(guest, 1);
 }
 
 static void give_up(struct guest *guest)
@@ -863,6 +922,7 @@ static bool waits_until_it_runs(struct guest *guest)
         const struct operation *operation = guest->instance->operation;
         uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
 
+        open_ceilings(guest);
         if (guest->halted_deadline_ns == 0) {
                 guest->halted_deadline_ns = now_ns + operation->timeout_ms * 1000000ull;
                 log_event_of(guest->payer, LOG_LEVEL_WARNING,
