@@ -302,8 +302,8 @@ static int set_up(void **state)
         whole_forget();
         client = CLIENT;
         n_devices = 0;
-        device_open(0x100, 0x200600000);
-        device_open(0x900, 0x300600000);
+        device_open(0x100, 0x20600000);
+        device_open(0x900, 0x30600000);
         for (size_t i = 0; i < n_devices; i++)
                 device_make(&devices[i]);
         atomic_store(&is_over, false);
