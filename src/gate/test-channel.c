@@ -39,12 +39,15 @@ static int set_up(void **state)
 
 static void make(uint32_t parent, uint32_t object, uint32_t class)
 {
-        struct rm_channel_group group = { .engine = RM_ENGINE_GRAPHICS };
+        union {
+                struct rm_channel_group group;
+                struct rm_channel channel;
+        } parameters = { .group.engine = RM_ENGINE_GRAPHICS };
         struct rm_alloc call = { .client = CLIENT,
                                  .parent = parent,
                                  .object = object,
                                  .class = class,
-                                 .parameters = (uintptr_t)&group };
+                                 .parameters = (uintptr_t)&parameters };
 
         if (object_note(FD, REQUEST_ALLOC, &call))
                 channel_publish();
