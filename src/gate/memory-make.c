@@ -115,13 +115,15 @@ static bool may_be_enough(CUdevice device, uint64_t size)
 bool memory_make_room(CUdevice device, uint64_t bytes, unsigned int *n_tries)
 {
         CUcontext context = NULL;
+        bool has_spares;
 
         if (capture_is_active() || !may_be_enough(device, bytes))
                 return false;
         if (*n_tries == 0) {
                 *n_tries = 1;
                 (void)DRIVER(cuCtxGetCurrent)(&context);
-                if (memory_discard_spares(context_owner(context)) | reclaim(false))
+                has_spares = memory_discard_spares(context_owner(context));
+                if (reclaim(false) || has_spares)
                         return true;
         }
         return (*n_tries)++ == 1 && reclaim(true);

@@ -98,11 +98,10 @@ void method_scan(struct method_scan *scan, const uint32_t *words, size_t n)
                         n_data = 0;
                         break;
                 case PADDING:
-                        if (words[i] == 0) {
-                                i++;
+                        if (words[i++] == 0)
                                 continue;
-                        }
-                        /* fallthrough */
+                        scan->is_broken = true;
+                        return;
                 default:
                         scan->is_broken = true;
                         return;

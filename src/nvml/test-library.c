@@ -90,7 +90,7 @@ static void test_devices_are_found_by_index_uuid_and_address(void **state)
         assert_int_equal(nvmlDeviceGetHandleByUUID(FIXTURE_GPU_0_UUID, &device), NVML_SUCCESS);
         assert_ptr_equal(device, first);
         device = NULL;
-        assert_int_equal(nvmlDeviceGetHandleByUUID(FIXTURE_GPU_0_UUID + strlen("GPU-"), &device),
+        assert_int_equal(nvmlDeviceGetHandleByUUID(&FIXTURE_GPU_0_UUID[strlen("GPU-")], &device),
                          NVML_SUCCESS);
         assert_ptr_equal(device, first);
         assert_int_equal(nvmlDeviceGetHandleByPciBusId_v2("00000000:17:00.0", &device), 0);
