@@ -87,7 +87,7 @@ class Making(Case):
 
     def test_it_is_shown_everywhere(self):
         self.assertIn("64 MiB on each of GPUs 0,1", self.host.vgpu("create", "job", "--fb", "64M", "--devices", "2").output)
-        self.assertRegex(self.host.vgpu("ls").output, r"job +0,1 +idle +0 B / 2 x 64 MiB +0\n")
+        self.assertRegex(self.host.vgpu("ls").output, r"job +0,1 +idle +- +- +0 B / 2 x 64 MiB +0\n")
         self.assertIn("job: once a program has run in it, leaves GPUs 0,1 after 30 s without work",
                       self.host.vgpu("idle", "job", "30s").output)
         self.assertIn("hint: name 2 devices, for example --device 1,0\n",
