@@ -161,11 +161,10 @@ our_nvmlGpuInstanceGetComputeInstanceProfileInfoV(nvmlGpuInstance_t handle, unsi
         bool is_third;
         nvmlReturn_t r;
 
-        if (!info)
+        is_third = info && info->version == NVML_VERSION(nvmlComputeInstanceProfileInfo_v3_t, 3);
+        if (!info ||
+            (!is_third && info->version != NVML_VERSION(nvmlComputeInstanceProfileInfo_v2_t, 2)))
                 return NVML_ERROR_INVALID_ARGUMENT;
-        is_third = info->version == NVML_VERSION(nvmlComputeInstanceProfileInfo_v3_t, 3);
-        if (!is_third && info->version != NVML_VERSION(nvmlComputeInstanceProfileInfo_v2_t, 2))
-                return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
         r = find_profile(&part, handle, profile,
                          engine_profile == NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED);
         if (r != NVML_SUCCESS)

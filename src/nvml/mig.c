@@ -146,11 +146,10 @@ nvmlReturn_t our_nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t handle, unsig
         struct state_profile profile;
         nvmlReturn_t r;
 
-        if (!info)
+        is_third = info && info->version == NVML_VERSION(nvmlGpuInstanceProfileInfo_v3_t, 3);
+        if (!info ||
+            (!is_third && info->version != NVML_VERSION(nvmlGpuInstanceProfileInfo_v2_t, 2)))
                 return NVML_ERROR_INVALID_ARGUMENT;
-        is_third = info->version == NVML_VERSION(nvmlGpuInstanceProfileInfo_v3_t, 3);
-        if (!is_third && info->version != NVML_VERSION(nvmlGpuInstanceProfileInfo_v2_t, 2))
-                return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
         r = find_profile(&profile, handle, number, true);
         if (r == NVML_SUCCESS && is_third)
                 fill_v3((nvmlGpuInstanceProfileInfo_v3_t *)(void *)info, &profile);

@@ -219,6 +219,16 @@ nvmlReturn_t our_nvmlVgpuInstanceGetFBCSessions(nvmlVgpuInstance_t id, unsigned 
         return r == NVML_SUCCESS ? list_capture(&whose, count, sessions) : r;
 }
 
+/* From Ada on; Hopper has no encoder, and its driver answers for the older codecs only. */
+static bool encodes_av1(nvmlDevice_t handle)
+{
+        nvmlDeviceArchitecture_t architecture;
+
+        return our_nvmlDeviceGetArchitecture(handle, &architecture) == NVML_SUCCESS &&
+               architecture >= NVML_DEVICE_ARCH_ADA && architecture != NVML_DEVICE_ARCH_HOPPER &&
+               architecture != NVML_DEVICE_ARCH_UNKNOWN;
+}
+
 /* What the vGPUs leave of the encoder is the device's. */
 nvmlReturn_t our_nvmlDeviceGetEncoderCapacity(nvmlDevice_t handle, nvmlEncoderType_t codec,
                                               unsigned int *percent)
@@ -226,6 +236,8 @@ nvmlReturn_t our_nvmlDeviceGetEncoderCapacity(nvmlDevice_t handle, nvmlEncoderTy
         struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, percent && codec <= NVML_ENCODER_QUERY_AV1);
 
+        if (r == NVML_SUCCESS && codec == NVML_ENCODER_QUERY_AV1 && !encodes_av1(handle))
+                return NVML_ERROR_NOT_SUPPORTED;
         if (r == NVML_SUCCESS)
                 *percent = device.utilization_encoder < 100 ? 100 - device.utilization_encoder : 0;
         return r;

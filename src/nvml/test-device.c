@@ -207,6 +207,18 @@ static void test_what_belongs_together_agrees(void **state)
                          NVML_ERROR_NOT_SUPPORTED);
 }
 
+/* Hopper's driver answers for the older codecs, though Hopper has no encoder. */
+static void test_hopper_does_not_encode_av1(void **state)
+{
+        nvmlDevice_t device = measure(*state, 0);
+        unsigned int percent;
+
+        assert_int_equal(nvmlDeviceGetEncoderCapacity(device, NVML_ENCODER_QUERY_AV1, &percent),
+                         NVML_ERROR_NOT_SUPPORTED);
+        assert_int_equal(nvmlDeviceGetEncoderCapacity(device, NVML_ENCODER_QUERY_HEVC, &percent),
+                         NVML_SUCCESS);
+}
+
 /* NVML's header says of each of these that it is not supported then. */
 static void test_under_mig_a_device_does_not_tell_what_its_parts_do(void **state)
 {
@@ -538,6 +550,7 @@ int main(void)
                 with_state_page(test_modes_are_those_in_force),
                 with_state_page(test_errors_are_those_of_the_device_memory),
                 with_state_page(test_what_belongs_together_agrees),
+                with_state_page(test_hopper_does_not_encode_av1),
                 with_state_page(test_under_mig_a_device_does_not_tell_what_its_parts_do),
                 with_state_page(test_gpu_instances_can_begin_where_their_profile_says),
                 with_state_page(test_clocks_that_can_be_set_are_the_highest),

@@ -125,6 +125,9 @@ static void test_a_gpu_instance_has_profiles_for_compute_instances(void **state)
                         get_part(), 2, 0, (nvmlComputeInstanceProfileInfo_v2_t *)(void *)&third),
                 NVML_SUCCESS);
         assert_string_equal(third.name, "MIG 3g.71gb");
+        named.version++;
+        assert_int_equal(nvmlGpuInstanceGetComputeInstanceProfileInfoV(get_part(), 0, 0, &named),
+                         NVML_ERROR_INVALID_ARGUMENT); /* as NVIDIA's, and its header */
         assert_int_equal(third.capabilities, 0);
         assert_int_equal(nvmlGpuInstanceGetComputeInstanceProfileInfo(get_part(), 4, 0, &info),
                          NVML_ERROR_NOT_SUPPORTED); /* seven slices */
