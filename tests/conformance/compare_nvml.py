@@ -9,16 +9,17 @@
 Every getter of abi/nvml-header.json is called with good arguments, NULL for each pointer, a wrong handle, a
 wrong version, each size up to the needed one, strange numbers, before nvmlInit() and after
 nvmlShutdown(). A function that changes something gets only calls that cannot change anything: before
-nvmlInit(), and with NULL for the handle. Each library has a process of its own; a call that crashes or
+nvmlInit(), and with NULL for the handle. Each library has processes of its own; a call that crashes or
 hangs is an answer, too. Differences go to the output as they come; the end has the sums.
 
 --theirs is looked for where drivers put it. --manager starts a vgpud for ours, with a private run and state folder; --prepare runs a command there
 ("vgpu create train --fb 10G"); --guest asks as a program in this vGPU. Without NVIDIA's driver for ours
 ("vgpud --simulate 1xH100") ours stands in alone.
 
-A line of the explained file: FUNCTION CALL OURS THEIRS REASON, the first four as shell patterns; the first line
-that fits explains. --replay asks no library: it holds an output of before against the explained file, and prints what
-stays open and the lines that explain nothing.
+A line of an explained file: FUNCTION CALL OURS THEIRS REASON, the first four as shell patterns; the first line
+that fits explains. =WORD instead of a function: those that abi/nvml.abi has this word for. Several files count one
+behind the other. --replay asks no library: it holds an output of before against the explained files, and prints what
+stays open and the lines of the last file that explain nothing.
 Exit status: 0 if every difference is explained (and, of --replay, every line explains one), 1 otherwise.
 """
 import argparse
@@ -26,7 +27,9 @@ import collections
 import contextlib
 import ctypes
 import fnmatch
+import functools
 import json
+import mmap
 import os
 import pathlib
 import re
@@ -255,34 +258,60 @@ class Library:
         return self.call(name, changes)
 
 
-def work(path, facts, first, device):
-    """Answers one call after the other, on standard output. Whatever the library prints goes elsewhere."""
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    library = Library(path, facts, device)
-    for number, (stage, name, _, changes) in enumerate(list_all(facts)):
-        if number < first:
-            continue
+class Progress:
+    """How many calls have an answer: shared by a process and its children."""
+
+    def __init__(self):
+        self.memory = mmap.mmap(-1, 8)
+
+    @property
+    def done(self):
+        return struct.unpack("Q", self.memory[:8])[0]
+
+    def tell(self, answers, answer):
+        os.write(answers, answer.encode() + b"\n")
+        self.memory[:8] = struct.pack("Q", self.done + 1)
+
+
+def answer_on(library, calls, answers, progress):
+    for stage, name, _, changes in calls[progress.done:]:
         signal.alarm(HANG_SECONDS)
         library.enter(stage)
-        answers.write(library.answer(name, changes) + "\n")
-        answers.flush()
+        progress.tell(answers, library.answer(name, changes))
 
 
-def ask(path, options, environment, n_calls, log):
-    """The answers of a library. Its process is started anew behind a call that ends it."""
-    done = 0
-    while done < n_calls:
-        command = [sys.executable, __file__, "--work", path, "--first", str(done),
-                   "--facts", options.facts, "--only", options.only, "--device", str(options.device)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment) as process:
-            for line in process.stdout:
-                done += 1
-                yield line.rstrip("\n")
-        if done < n_calls:
-            code = -process.returncode
-            done += 1
-            yield "hangs" if code == signal.SIGALRM else f"crashes (signal {code})"
+def describe_end(code):
+    if code >= 0:
+        return f"ends the process with {code}"
+    return "hangs" if code == -signal.SIGALRM else f"crashes (signal {-code})"
+
+
+def work(path, facts, device):
+    """Answers one call after the other, on standard output. Whatever the library prints goes elsewhere.
+
+    A child does; another one goes on behind a call that ends it. Each initialises the library itself, because in
+    a child of the process that did so NVIDIA's answers UNINITIALIZED.
+    """
+    answers = os.dup(1)
+    os.dup2(2, 1)
+    library, calls, progress = Library(path, facts, device), list(list_all(facts)), Progress()
+    while progress.done < len(calls):
+        child = os.fork()
+        if child == 0:
+            answer_on(library, calls, answers, progress)
+            os._exit(0)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if progress.done < len(calls):
+            progress.tell(answers, describe_end(code))
+
+
+def ask(path, options, environment, log):
+    """The answers of a library, which has a process of its own."""
+    command = [sys.executable, __file__, "--work", path,
+               "--facts", options.facts, "--only", options.only, "--device", str(options.device)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment) as process:
+        for line in process.stdout:
+            yield line.rstrip("\n")
 
 
 def list_exports(path):
@@ -342,17 +371,30 @@ def find_theirs():
 
 
 def read_explanations(path):
-    rows = []
-    for line in open(path) if path else ():
-        fields = shlex.split(line, comments=True)
-        if fields:
-            rows.append((fields[:4], " ".join(fields[4:])))
-    return rows
+    fields = [shlex.split(line, comments=True) for line in open(path)]
+    return [(one[:4], " ".join(one[4:])) for one in fields if one]
+
+
+def read_all_explanations(options):
+    return [row for path in options.explained for row in read_explanations(path)]
+
+
+@functools.cache
+def read_words():
+    """What abi/nvml.abi says of each function."""
+    lines = [line.split() for line in open(FACTS.with_name("nvml.abi")) if line.startswith("nvml")]
+    return {line[0]: line[1] for line in lines}
+
+
+def is_of(function, pattern):
+    if pattern.startswith("="):
+        return read_words().get(function) == pattern[1:]
+    return fnmatch.fnmatchcase(function, pattern)
 
 
 def find_row(rows, difference):
     for row in rows:
-        if all(fnmatch.fnmatchcase(text, pattern) for text, pattern in zip(difference, row[0])):
+        if is_of(difference[0], row[0][0]) and all(map(fnmatch.fnmatchcase, difference[1:], row[0][1:])):
             return row
     return None
 
@@ -362,9 +404,9 @@ def explain(rows, *difference):
     return row[1] if row else ""
 
 
-def replay(path, rows):
-    """Prints what of an output is open, and what explains nothing of it."""
-    used, n_differences, n_open = [], 0, 0
+def replay(path, options):
+    """Prints what of an output is open, and what of the last explained file explains nothing of it."""
+    rows, used, n_differences, n_open = read_all_explanations(options), [], 0, 0
     for line in open(path):
         found = DIFFERENCE.match(line)
         if not found:
@@ -375,7 +417,7 @@ def replay(path, rows):
         if not row:
             n_open += 1
             print(line, end="")
-    unused = [row for row in rows if row not in used]
+    unused = [row for row in read_explanations(options.explained[-1]) if row not in used]
     for patterns, reason in unused:
         print(f"explains nothing: {shlex.join(patterns)} {reason}")
     print(f"{n_differences} differences: {n_differences - n_open} explained, {n_open} open")
@@ -383,13 +425,13 @@ def replay(path, rows):
 
 
 def compare(options, facts, output, log):
-    calls, rows = list(list_all(facts)), read_explanations(options.explained)
+    calls, rows = list(list_all(facts)), read_all_explanations(options)
     kinds, n_same, n_explained, n_open = collections.Counter(), 0, 0, 0
     for name in sorted(set(list_exports(options.theirs)) - set(list_exports(options.ours))):
         print(f"only NVIDIA's library has {name}", file=output, flush=True)
     with manager_of(options, log) as environment:
-        both = zip(calls, ask(options.ours, options, environment, len(calls), log),
-                   ask(options.theirs, options, dict(os.environ), len(calls), log))
+        both = zip(calls, ask(options.ours, options, environment, log),
+                   ask(options.theirs, options, dict(os.environ), log), strict=True)
         for (stage, name, call, _), ours, theirs in both:
             if ours == theirs:
                 n_same += 1
@@ -415,21 +457,22 @@ def main():
     parser.add_argument("--manager")
     parser.add_argument("--prepare")
     parser.add_argument("--guest")
-    parser.add_argument("--explained")
+    parser.add_argument("--explained", action="append", default=[])
     parser.add_argument("--replay", help="an output of before")
     parser.add_argument("--facts", default=str(FACTS))
     parser.add_argument("--only", default="*", help="a pattern of functions")
     parser.add_argument("--device", type=int, default=0, help="a handle, instead of that of device 0")
     parser.add_argument("--work", help=argparse.SUPPRESS)
-    parser.add_argument("--first", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     facts = {name: arguments for name, arguments in json.load(open(options.facts))["functions"].items()
              if fnmatch.fnmatchcase(name, options.only)}
     if options.work:
-        work(options.work, facts, options.first, options.device)
+        work(options.work, facts, options.device)
         return 0
+    if options.replay and not options.explained:
+        parser.error("--replay needs --explained")
     if options.replay:
-        return replay(options.replay, read_explanations(options.explained))
+        return replay(options.replay, options)
     if not options.ours:
         parser.error("--ours is needed")
     options.theirs = options.theirs or find_theirs()
