@@ -7,12 +7,11 @@
 #include "channels/channels.h"
 #include "channels/plan.h"
 #include "channels/resource-manager.h"
-
-struct host;
+#include "sim/host-view.h"
 
 struct channels_host {
-        struct host *simulated; /* NULL: real */
-        int fd;                 /* of the simulated one */
+        bool is_simulated;
+        struct host_view simulated;
         bool is_joint;
 };
 
@@ -28,7 +27,7 @@ struct channels {
         int error;
 };
 
-/* simulated_open() - map the host in @directory. Errors: -EPROTO. */
+/* simulated_open() - open the host in @directory. Errors: -EPROTO. */
 int simulated_open(struct channels_host *host, const char *directory);
 void simulated_close(struct channels_host *host);
 

@@ -20,7 +20,7 @@ int channels_host_new(struct channels_host **ret_host, const char *simulation)
 
         if (!host)
                 return -ENOMEM;
-        host->fd = -1;
+        host->simulated = HOST_VIEW_NONE;
         if (simulation[0])
                 r = simulated_open(host, simulation);
         if (r < 0)
@@ -59,7 +59,7 @@ int channels_new(struct channels **ret_channels, struct channels_host *host, pid
         channels->process.pid = pid;
         channels->plan_fd = -1;
         r = plan_create(&channels->plan, &channels->plan_fd,
-                        host->simulated ? PLAN_SIMULATED : PLAN_RESOURCE_MANAGER);
+                        host->is_simulated ? PLAN_SIMULATED : PLAN_RESOURCE_MANAGER);
         if (r < 0) {
                 channels_free(channels);
                 return r;
@@ -85,7 +85,8 @@ int channels_get_plan_fd(const struct channels *channels)
 
 int channels_get_process_fd(const struct channels *channels)
 {
-        return channels->host->simulated ? channels->host->fd : channels->process.pidfd;
+        return channels->host->is_simulated ? channels->host->simulated.slots
+                                            : channels->process.pidfd;
 }
 
 bool channels_are_off(const struct channels *channels)
@@ -100,7 +101,7 @@ int channels_get_error(const struct channels *channels)
 
 bool channels_have_changed(const struct channels *channels)
 {
-        return !channels->host->simulated &&
+        return !channels->host->is_simulated &&
                atomic_load_explicit(&channels->told->sequence, memory_order_relaxed) !=
                        channels->sequence;
 }
@@ -189,7 +190,7 @@ void channels_switch(struct channels **on, uint32_t n_on, struct channels **off,
         while (n_on + n_off > 0) {
                 now_on = n_on < SWITCH_MAX ? n_on : SWITCH_MAX;
                 now_off = n_off < SWITCH_MAX ? n_off : SWITCH_MAX;
-                if ((n_on ? on[0] : off[0])->host->simulated) {
+                if ((n_on ? on[0] : off[0])->host->is_simulated) {
                         switch_simulated(on, now_on, false);
                         switch_simulated(off, now_off, true);
                 } else {

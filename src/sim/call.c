@@ -80,7 +80,7 @@ static bool passes_the_lock(enum call_name name)
 {
         if (!is_synchronize(name) || !atomic_load(&calls.is_closed))
                 return false;
-        if (process.holdings.slot->state == CU_PROCESS_STATE_CHECKPOINTED)
+        if (process.holdings.own.state == CU_PROCESS_STATE_CHECKPOINTED)
                 process_die();
         atomic_fetch_add(&calls.passes, 1);
         has_passed = true;

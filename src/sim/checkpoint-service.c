@@ -39,13 +39,13 @@ static struct {
 void checkpoint_service_address(struct sockaddr_un *address, uint32_t slot)
 {
         address->sun_family = AF_UNIX;
-        (void)snprintf(address->sun_path, sizeof(address->sun_path), "/proc/self/fd/%d/service-%u",
+        (void)snprintf(address->sun_path, sizeof(address->sun_path), "/proc/self/fd/%d/services/%u",
                        process.holdings.directory, slot);
 }
 
 static void set_state(CUprocessState state)
 {
-        process.holdings.slot->state = state;
+        holdings_set_state(&process.holdings, state);
 }
 
 static uint64_t now_ms(void)
@@ -210,7 +210,7 @@ static CUresult serve(const struct checkpoint_request *request, int caller)
         if (request->step < CHECKPOINT_LOCK || request->step > CHECKPOINT_UNLOCK ||
             request->n_pairs > HOST_DEVICES_MAX)
                 return CUDA_ERROR_INVALID_VALUE;
-        if (process.holdings.slot->state != (uint32_t)steps[request->step].from)
+        if (process.holdings.own.state != (uint32_t)steps[request->step].from)
                 return CUDA_ERROR_ILLEGAL_STATE;
         return steps[request->step].run(request, caller);
 }
@@ -267,7 +267,7 @@ static CUresult complete(void)
 {
         CUresult result = CUDA_SUCCESS;
 
-        if (process.holdings.slot->state == CU_PROCESS_STATE_CHECKPOINTING) {
+        if (process.holdings.own.state == CU_PROCESS_STATE_CHECKPOINTING) {
                 snapshot_drop();
                 set_state(CU_PROCESS_STATE_CHECKPOINTED);
         } else {
@@ -295,7 +295,7 @@ static void *run_service(void *unused)
 {
         (void)unused;
         (void)pthread_setname_np(pthread_self(), "cuda-sim");
-        process.holdings.slot->service_thread = gettid();
+        holdings_set_service_thread(&process.holdings, gettid());
         (void)sem_post(&thread_started);
         for (;;) {
                 struct pollfd fds[2] = { { .fd = service.listener, .events = POLLIN },
@@ -332,11 +332,12 @@ static int start_thread(void)
 int checkpoint_service_start(void)
 {
         CLEANUP(fd_closep) int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-        uint32_t slot = holdings_slot_number(&process.holdings, process.holdings.slot);
         struct sockaddr_un address;
 
-        checkpoint_service_address(&address, slot);
-        (void)unlink(address.sun_path); /* of a dead process that had the slot */
+        checkpoint_service_address(&address, (uint32_t)process.holdings.number);
+        /* Of a dead process that had the slot, or what another user of the host has put there. */
+        if (unlink(address.sun_path) < 0)
+                (void)rmdir(address.sun_path);
         if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof(address)) < 0 ||
             listen(listener, 16) < 0)
                 return -errno;

@@ -5,7 +5,7 @@
 /*
  * The checkpoint service: a thread in every process that uses the simulated driver, on which
  * others call the four checkpoint steps. One request and one answer a connection, to the socket
- * "service-SLOT" in the host's directory; states and thread ids need no service, they stand in
+ * "services/SLOT" in the host's directory; states and thread ids need no service, they stand in
  * the process' slot.
  *
  * With custom storage the answer is followed by the files of the process' memory, and the connection

@@ -29,15 +29,29 @@ static bool is_running(int pid)
         return process_stat_read(&stat, pid) == 0 && stat.state != 'Z' && stat.state != 'X';
 }
 
+/* A process and what its slot says, which any user of the host can have written. */
+struct found {
+        int pid, number;
+        struct host_slot slot;
+};
+
+static bool is_thread_of(int pid, int thread)
+{
+        char path[48];
+
+        (void)snprintf(path, sizeof(path), "/proc/%d/task/%d", pid, thread);
+        return access(path, F_OK) == 0;
+}
+
 /* The state of a process is told by the thread that restores it. */
-static CUresult wait_for_service(const struct host_slot *slot)
+static CUresult wait_for_service(const struct found *found)
 {
         const struct timespec moment = { .tv_nsec = 1000000 };
 
         struct process_stat stat;
 
         for (int ms = 0; ms < PATIENCE_MS; ms++) {
-                if (process_stat_read(&stat, slot->service_thread) < 0 ||
+                if (process_stat_read(&stat, found->slot.service_thread) < 0 ||
                     (stat.state != 't' && stat.state != 'T'))
                         return CUDA_SUCCESS;
                 (void)nanosleep(&moment, NULL);
@@ -59,22 +73,31 @@ static bool is_forbidden(int pid)
         return fd < 0 && (errno == EACCES || errno == EPERM);
 }
 
-static CUresult find_slot(struct host_slot **ret_slot, int pid)
+static CUresult find_slot(struct found *ret_found, int pid)
 {
-        struct host_slot *slot;
         PROCESS_LOCKED();
 
         if (is_forbidden(pid))
                 return CUDA_ERROR_OPERATING_SYSTEM;
-        slot = holdings_find(&process.holdings, pid);
-        if (!slot)
+        ret_found->pid = pid;
+        ret_found->number = holdings_find(&process.holdings, pid, &ret_found->slot);
+        if (ret_found->number < 0)
                 return is_running(pid) ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_OPERATING_SYSTEM;
-        *ret_slot = slot;
-        return CUDA_SUCCESS;
+        return ret_found->slot.state <= CU_PROCESS_STATE_RESTORING ? CUDA_SUCCESS
+                                                                   : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+/* Another process may have put its own socket there. */
+static bool is_served_by(int fd, int pid)
+{
+        struct ucred peer;
+        socklen_t size = sizeof(peer);
+
+        return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == pid;
 }
 
 /* A process that dies meanwhile closes the connection without an answer. */
-static CUresult ask(struct host_slot *slot, const struct checkpoint_request *request,
+static CUresult ask(const struct found *found, const struct checkpoint_request *request,
                     CUcheckpointCustomStorageInfo **ret_info)
 {
         CLEANUP(fd_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -82,8 +105,9 @@ static CUresult ask(struct host_slot *slot, const struct checkpoint_request *req
         struct sockaddr_un address;
         ssize_t n;
 
-        checkpoint_service_address(&address, holdings_slot_number(&process.holdings, slot));
+        checkpoint_service_address(&address, (uint32_t)found->number);
         if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+            !is_served_by(fd, found->pid) ||
             send(fd, request, sizeof(*request), MSG_NOSIGNAL) != (ssize_t)sizeof(*request))
                 return CUDA_ERROR_OPERATING_SYSTEM;
         do
@@ -98,17 +122,17 @@ static CUresult ask(struct host_slot *slot, const struct checkpoint_request *req
 
 static CUresult ask_process(int pid, const struct checkpoint_request *request)
 {
-        struct host_slot *slot;
-        CUresult result = find_slot(&slot, pid);
+        struct found found;
+        CUresult result = find_slot(&found, pid);
 
-        return result ? result : ask(slot, request, NULL);
+        return result ? result : ask(&found, request, NULL);
 }
 
 /* Before CUDA 13.4 the field is reserved, and nobody looks at it. */
 static CUresult ask_with_storage(int pid, struct checkpoint_request *request,
                                  CUcheckpointCustomStorageInfo **ret_info)
 {
-        struct host_slot *slot;
+        struct found found;
         CUresult result;
 
         if (!ret_info || driver_get_version() < DRIVER_VERSION_STORAGE)
@@ -117,35 +141,39 @@ static CUresult ask_with_storage(int pid, struct checkpoint_request *request,
                 return CUDA_ERROR_NOT_SUPPORTED;
         request->wants_storage = 1;
         request->contexts = custom_storage_get_contexts();
-        result = find_slot(&slot, pid);
-        return result ? result : ask(slot, request, ret_info);
+        result = find_slot(&found, pid);
+        return result ? result : ask(&found, request, ret_info);
 }
 
 CUresult sim_cuCheckpointProcessGetState(int pid, CUprocessState *state)
 {
-        struct host_slot *slot;
+        struct found found;
         CUresult result;
 
         if (!state)
                 return CUDA_ERROR_INVALID_VALUE;
-        result = find_slot(&slot, pid);
+        result = find_slot(&found, pid);
         if (result == CUDA_SUCCESS)
-                result = wait_for_service(slot);
+                result = wait_for_service(&found);
         if (result == CUDA_SUCCESS)
-                *state = (CUprocessState)slot->state;
+                result = find_slot(&found, pid);
+        if (result == CUDA_SUCCESS)
+                *state = (CUprocessState)found.slot.state;
         return result;
 }
 
 CUresult sim_cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 {
-        struct host_slot *slot;
+        struct found found;
         CUresult result;
 
         if (!tid)
                 return CUDA_ERROR_INVALID_VALUE;
-        result = find_slot(&slot, pid);
+        result = find_slot(&found, pid);
+        if (result == CUDA_SUCCESS && !is_thread_of(pid, found.slot.service_thread))
+                result = CUDA_ERROR_OPERATING_SYSTEM;
         if (result == CUDA_SUCCESS)
-                *tid = slot->service_thread;
+                *tid = found.slot.service_thread;
         return result;
 }
 

@@ -34,9 +34,10 @@ static int find_named(const char *word)
         int found = -1;
 
         if (end != word && *end == '\0')
-                return index >= 0 && index < (long)process.holdings.host->n_devices ? (int)index
-                                                                                    : -1;
-        for (uint32_t i = 0; i < process.holdings.host->n_devices; i++) {
+                return index >= 0 && index < (long)process.holdings.view.host->n_devices
+                               ? (int)index
+                               : -1;
+        for (uint32_t i = 0; i < process.holdings.view.host->n_devices; i++) {
                 char text[UUID_TEXT_MAX];
 
                 format_uuid(text, process.host_device[i].uuid);
@@ -65,7 +66,7 @@ int device_select(const char *visible)
         int n = 0;
 
         if (!visible) {
-                for (; n < (int)process.holdings.host->n_devices; n++)
+                for (; n < (int)process.holdings.view.host->n_devices; n++)
                         process.device[n].at = process.device[n].home = n;
                 return n;
         }

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <time.h>
@@ -48,7 +47,7 @@ static void wait_while_off(void)
 {
         const struct timespec nap = { .tv_nsec = OFF_NAP_NS };
 
-        while (atomic_load_explicit(&process.holdings.slot->is_off, memory_order_relaxed))
+        while (holdings_is_off(&process.holdings))
                 (void)nanosleep(&nap, NULL);
 }
 
@@ -72,7 +71,7 @@ int engine_take(struct engine *engine, int device)
         for (;;) {
                 wait_while_off();
                 r = take(engine);
-                if (r < 0 || !atomic_load(&process.holdings.slot->is_off))
+                if (r < 0 || !holdings_is_off(&process.holdings))
                         break;
                 (void)flock(engine->engine, LOCK_UN); /* while we waited for it */
         }

@@ -15,13 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "sim/host.h"
 #include "sim/limit.h"
-#include "sim/slot-owner.h"
 
 static void lock(struct holdings *holdings)
 {
@@ -34,49 +32,45 @@ static void unlock(struct holdings *holdings)
         (void)flock(holdings->lock, LOCK_UN);
 }
 
-/* A record lock of our own process is never in our own way: our slot counts as alive here. */
-static bool is_dead(struct holdings *holdings, struct host_slot *slot)
-{
-        struct flock record = { .l_type = F_WRLCK,
-                                .l_whence = SEEK_SET,
-                                .l_start = holdings_slot_number(holdings, slot),
-                                .l_len = 1 };
+#define WRITE(holdings, value, member) \
+        host_view_write(&(holdings)->view, &(value), sizeof(value), HOST_SLOTS_AT(member))
+#define READ(holdings, value, member) \
+        host_view_read(&(holdings)->view, &(value), sizeof(value), HOST_SLOTS_AT(member))
 
-        return slot != holdings->slot && fcntl(holdings->file, F_GETLK, &record) == 0 &&
-               record.l_type == F_UNLCK;
+static void clear_slot(struct holdings *holdings, uint32_t number, int32_t last_pid)
+{
+        const struct host_slot slot = { .last_pid = last_pid };
+        const uint64_t none[HOST_DEVICES_MAX] = { 0 };
+
+        for (uint32_t device = 0; device < holdings->view.host->n_devices; device++)
+                WRITE(holdings, none[device], used[device][number]);
+        WRITE(holdings, none, contexts[number]);
+        WRITE(holdings, slot, slot[number]);
 }
 
-static void clear(struct host_slot *slot)
+static void clear_busy(struct holdings *holdings, uint32_t number)
 {
-        for (uint32_t i = 0; i < HOST_DEVICES_MAX; i++)
-                slot->used[i] = slot->contexts[i] = 0;
-        slot->state = 0;
-        slot->service_thread = 0;
-        slot->last_pid = slot->pid;
-        slot->pid = 0;
+        const uint64_t none[HOST_DEVICES_MAX][HOST_BUSY_KINDS] = { { 0 } };
+
+        WRITE(holdings, none, busy[number]);
 }
 
-static void clear_busy(struct host_slot *slot)
-{
-        for (uint32_t i = 0; i < HOST_DEVICES_MAX; i++)
-                for (uint32_t kind = 0; kind < HOST_BUSY_KINDS; kind++)
-                        slot->busy[i][kind] = 0;
-}
-
+/* Our own slot counts as alive. */
 static void clear_dead_slots(struct holdings *holdings)
 {
-        for (uint32_t i = 0; i < holdings->host->n_slots; i++) {
-                struct host_slot *slot = &holdings->host->slot[i];
+        CLEANUP(freep) struct host_slots_copy *copy = host_view_copy(&holdings->view, -1);
 
-                if (slot->pid && is_dead(holdings, slot))
-                        clear(slot);
-        }
+        for (uint32_t i = 0; copy && i < copy->n; i++)
+                if (copy->slot[i].pid && (int)i != holdings->number &&
+                    !host_view_is_alive(&holdings->view, i))
+                        clear_slot(holdings, i, copy->slot[i].pid);
 }
 
 /* True when nobody holds the file @name any more; then it is gone. */
 static bool remove_unheld(struct holdings *holdings, const char *name)
 {
-        CLEANUP(fd_closep) int fd = openat(holdings->memory, name, O_RDWR | O_CLOEXEC);
+        CLEANUP(fd_closep)
+        int fd = openat(holdings->memory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
         if (fd < 0)
                 return true;
@@ -91,12 +85,16 @@ struct shared {
         uint64_t size;
 };
 
-/* DEVICE-SIZE-LIMIT-INODE */
-static bool read_name(const char *name, struct shared *ret_shared)
+/* DEVICE-SIZE-LIMIT-INODE, as any user may have written it */
+static bool read_name(const struct host *host, const char *name, struct shared *ret_shared)
 {
-        return sscanf(name, "%u-%lu-%u-", &ret_shared->device, &ret_shared->size,
-                      &ret_shared->limit) == 3 &&
-               ret_shared->device < HOST_DEVICES_MAX && ret_shared->limit <= HOST_LIMITS;
+        if (sscanf(name, "%u-%lu-%u-", &ret_shared->device, &ret_shared->size,
+                   &ret_shared->limit) != 3 ||
+            ret_shared->device >= host->n_devices || ret_shared->limit > HOST_LIMITS)
+                return false;
+        if (ret_shared->size > host->device[ret_shared->device].memory)
+                ret_shared->size = host->device[ret_shared->device].memory;
+        return true;
 }
 
 /* Row 0 is of those without a limit. */
@@ -107,15 +105,16 @@ static void add_files(struct holdings *holdings, DIR *folder, uint64_t (*sum)[HO
         struct shared shared;
 
         while ((entry = readdir(folder)))
-                if (read_name(entry->d_name, &shared) && !remove_unheld(holdings, entry->d_name))
+                if (read_name(holdings->view.host, entry->d_name, &shared) &&
+                    !remove_unheld(holdings, entry->d_name))
                         sum[shared.limit <= n_limits ? shared.limit : 0][shared.device] +=
                                 shared.size;
 }
 
 static void count_shared(struct holdings *holdings)
 {
-        struct host *host = holdings->host;
-        uint32_t n_limits = host->n_limits < HOST_LIMITS ? host->n_limits : HOST_LIMITS;
+        const struct host *host = holdings->view.host;
+        uint32_t n_limits = limit_count(host);
         uint64_t(*sum)[HOST_DEVICES_MAX] = calloc(n_limits + 1, sizeof(*sum));
         int fd = openat(holdings->memory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *folder = fd < 0 ? NULL : fdopendir(fd);
@@ -130,32 +129,57 @@ static void count_shared(struct holdings *holdings)
         }
         add_files(holdings, folder, sum, n_limits);
         (void)closedir(folder);
-        for (uint32_t device = 0; device < host->n_devices; device++) {
-                uint64_t all = sum[0][device];
-
-                for (uint32_t i = 0; i < n_limits; i++) {
-                        host->limit[i].shared[device] = sum[i + 1][device];
-                        all += sum[i + 1][device];
-                }
-                host->device[device].shared = all;
+        for (uint32_t i = 0; i < n_limits; i++) {
+                WRITE(holdings, sum[i + 1], limit_shared[i]);
+                for (uint32_t device = 0; device < host->n_devices; device++)
+                        sum[0][device] += sum[i + 1][device];
         }
+        WRITE(holdings, sum[0], shared);
         free(sum);
 }
 
-static uint64_t sum_used(struct holdings *holdings, int device)
+/* Our slot as it should be: whoever can write the file can also have truncated it. */
+static void mend_own_slot(struct holdings *holdings, const struct host_slots_copy *copy)
 {
-        uint64_t sum = holdings->host->device[device].shared;
+        struct holdings_own *own = &holdings->own;
+        uint32_t number = (uint32_t)holdings->number, n = number + 1;
+        const struct host_slot slot = { .pid = own->pid,
+                                        .service_thread = own->service_thread,
+                                        .state = own->state,
+                                        .pid_namespace = own->pid_namespace };
 
-        for (uint32_t i = 0; i < holdings->host->n_slots; i++)
-                if (holdings->host->slot[i].pid)
-                        sum += holdings->host->slot[i].used[device];
-        return sum;
+        if (number < copy->n && copy->slot[number].pid == own->pid)
+                return;
+        WRITE(holdings, slot, slot[number]);
+        WRITE(holdings, own->contexts, contexts[number]);
+        for (uint32_t device = 0; device < holdings->view.host->n_devices; device++)
+                WRITE(holdings, own->used[device], used[device][number]);
+        if (n > copy->n)
+                WRITE(holdings, n, n);
 }
 
-static uint64_t sum_free(struct holdings *holdings, int device)
+/* NULL: no memory. */
+static struct host_slots_copy *copy_slots(struct holdings *holdings, int device)
 {
-        uint64_t used = sum_used(holdings, device), memory = holdings->host->device[device].memory;
+        struct host_slots_copy *copy = host_view_copy(&holdings->view, device);
 
+        if (!copy)
+                return NULL;
+        mend_own_slot(holdings, copy);
+        copy->used[holdings->number] = 0; /* a part of the sums by our own count */
+        return copy;
+}
+
+static uint64_t sum_free(struct holdings *holdings, const struct host_slots_copy *copy, int device)
+{
+        uint64_t memory = holdings->view.host->device[device].memory, used;
+
+        READ(holdings, used, shared[device]);
+        if (used > memory)
+                used = memory;
+        used += holdings->own.used[device];
+        for (uint32_t i = 0; i < copy->n; i++)
+                used += copy->used[i];
         return used < memory ? memory - used : 0;
 }
 
@@ -167,8 +191,15 @@ static void reap(struct holdings *holdings)
 
 static bool has_room(struct holdings *holdings, int device, uint64_t size)
 {
-        return sum_free(holdings, device) >= size &&
-               limit_has_room(holdings->host, holdings->slot, device, size);
+        CLEANUP(freep) struct host_slots_copy *copy = copy_slots(holdings, device);
+
+        return copy && sum_free(holdings, copy, device) >= size &&
+               limit_has_room(&holdings->view, copy, holdings->own.used[device], device, size);
+}
+
+static void write_used(struct holdings *holdings, int device)
+{
+        WRITE(holdings, holdings->own.used[device], used[device][holdings->number]);
 }
 
 int holdings_charge(struct holdings *holdings, int device, uint64_t size)
@@ -176,49 +207,65 @@ int holdings_charge(struct holdings *holdings, int device, uint64_t size)
         int r = 0;
 
         lock(holdings);
-        if (!has_room(holdings, device, size))
+        if (!has_room(holdings, device, size)) {
                 reap(holdings);
-        if (!has_room(holdings, device, size))
-                r = -ENOMEM;
-        else
-                holdings->slot->used[device] += size;
+                r = has_room(holdings, device, size) ? 0 : -ENOMEM;
+        }
+        if (r == 0) {
+                holdings->own.used[device] += size;
+                write_used(holdings, device);
+        }
         unlock(holdings);
         return r;
 }
 
 void holdings_refund(struct holdings *holdings, int device, uint64_t size)
 {
-        holdings->slot->used[device] -= size;
+        holdings->own.used[device] -= size;
+        write_used(holdings, device);
 }
 
 void holdings_note_context(struct holdings *holdings, int device, int64_t size)
 {
-        holdings->slot->contexts[device] += (uint64_t)size;
+        uint64_t *bytes = &holdings->own.contexts[device];
+
+        *bytes += (uint64_t)size;
+        WRITE(holdings, *bytes, contexts[holdings->number][device]);
 }
 
 uint64_t holdings_get_free(struct holdings *holdings, int device)
 {
+        struct host_slots_copy *copy;
         uint64_t left;
 
         lock(holdings);
         reap(holdings);
-        left = sum_free(holdings, device);
+        copy = copy_slots(holdings, device);
+        left = copy ? sum_free(holdings, copy, device) : 0;
         unlock(holdings);
+        free(copy);
         return left;
 }
 
 /* What is under a limit counts there, too. */
 static void add_shared(struct holdings *holdings, int device, uint32_t limit, uint64_t size)
 {
-        holdings->host->device[device].shared += size;
-        if (limit > 0)
-                holdings->host->limit[limit - 1].shared[device] += size;
+        uint64_t sum;
+
+        READ(holdings, sum, shared[device]);
+        sum += size;
+        WRITE(holdings, sum, shared[device]);
+        if (limit == 0)
+                return;
+        READ(holdings, sum, limit_shared[limit - 1][device]);
+        sum += size;
+        WRITE(holdings, sum, limit_shared[limit - 1][device]);
 }
 
 /* In this order, so that a kill in between leaves too much counted, which the next reap repairs. */
 int holdings_share(struct holdings *holdings, int fd, int device, uint64_t size)
 {
-        uint32_t limit = limit_of_us(holdings->host);
+        uint32_t limit = limit_of_us(holdings->view.host);
         char from[32], name[64];
         struct stat status;
         int r = 0;
@@ -234,130 +281,138 @@ int holdings_share(struct holdings *holdings, int fd, int device, uint64_t size)
                 r = -errno;
                 add_shared(holdings, device, limit, -size);
         } else {
-                holdings->slot->used[device] -= size;
+                holdings_refund(holdings, device, size);
         }
         unlock(holdings);
         return r;
 }
 
+/* Threads do that at the same time: what the last one writes is the whole sum. */
 void holdings_note_busy(struct holdings *holdings, int device, enum host_busy kind, uint64_t ns)
 {
-        if (holdings->slot)
-                holdings->slot->busy[device][kind] += ns;
+        _Atomic uint64_t *busy = &holdings->own.busy[device][kind];
+        uint64_t value;
+
+        *busy += ns;
+        do {
+                value = *busy;
+                WRITE(holdings, value, busy[holdings->number][device][kind]);
+        } while (value != *busy);
 }
 
-struct host_slot *holdings_find(struct holdings *holdings, int pid)
+void holdings_set_state(struct holdings *holdings, uint32_t state)
 {
-        uint32_t ours = slot_owner_namespace();
-
-        for (uint32_t i = 0; pid > 0 && i < holdings->host->n_slots; i++) {
-                struct host_slot *slot = &holdings->host->slot[i];
-
-                if (slot_owner_is(holdings->host, i, pid, holdings->file, ours) &&
-                    !is_dead(holdings, slot))
-                        return slot;
-        }
-        return NULL;
+        holdings->own.state = state;
+        WRITE(holdings, state, slot[holdings->number].state);
 }
 
-uint32_t holdings_slot_number(const struct holdings *holdings, const struct host_slot *slot)
+void holdings_set_service_thread(struct holdings *holdings, int32_t thread)
 {
-        return (uint32_t)(slot - holdings->host->slot);
+        holdings->own.service_thread = thread;
+        WRITE(holdings, thread, slot[holdings->number].service_thread);
 }
 
-static bool claim(struct holdings *holdings, uint32_t number)
+bool holdings_is_off(const struct holdings *holdings)
 {
-        struct host_slot *slot = &holdings->host->slot[number];
+        uint32_t is_off = 0;
+
+        if (holdings->number >= HOST_SLOTS_KEPT)
+                READ(holdings, is_off, slot[holdings->number].is_off);
+        return is_off;
+}
+
+int holdings_find(struct holdings *holdings, int pid, struct host_slot *ret_slot)
+{
+        int number = pid == getpid() ? holdings->number : host_view_find(&holdings->view, pid);
+
+        if (number < 0)
+                return -ESRCH;
+        READ(holdings, *ret_slot, slot[number]);
+        return number;
+}
+
+static bool claim(struct holdings *holdings, const struct host_slots_copy *copy, uint32_t number)
+{
+        const struct host_slot slot = { .pid = getpid(),
+                                        .pid_namespace = holdings->view.pid_namespace };
         struct flock record = {
                 .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = number, .l_len = 1
         };
+        uint32_t n = number + 1;
 
-        if (slot->pid || fcntl(holdings->file, F_SETLK, &record) < 0)
+        if ((number < copy->n && copy->slot[number].pid) ||
+            fcntl(holdings->view.slots, F_SETLK, &record) < 0)
                 return false;
-        clear(slot);
-        clear_busy(slot);
-        slot->last_pid = 0;
-        slot->is_off = 0;
-        slot->pid_namespace = slot_owner_namespace();
-        slot->pid = getpid();
-        holdings->slot = slot;
-        if (number >= holdings->host->n_slots)
-                holdings->host->n_slots = number + 1;
+        clear_slot(holdings, number, 0);
+        clear_busy(holdings, number);
+        WRITE(holdings, slot, slot[number]);
+        if (n > copy->n)
+                WRITE(holdings, n, n);
+        holdings->number = (int)number;
+        holdings->own.pid = slot.pid;
+        holdings->own.pid_namespace = slot.pid_namespace;
         return true;
 }
 
 static int claim_slot(struct holdings *holdings)
 {
-        bool is_own = getenv(SIM_HOST_OWN_VARIABLE);
-        uint32_t i = is_own ? 0 : HOST_SLOTS_KEPT;
+        uint32_t i = getenv(SIM_HOST_OWN_VARIABLE) ? 0 : HOST_SLOTS_KEPT;
+        struct host_slots_copy *copy;
 
         lock(holdings);
         clear_dead_slots(holdings);
-        while (i < HOST_SLOTS && !claim(holdings, i))
+        copy = host_view_copy(&holdings->view, -1);
+        while (copy && i < HOST_SLOTS && !claim(holdings, copy, i))
                 i++;
         unlock(holdings);
-        return i < HOST_SLOTS ? 0 : -EUSERS;
+        free(copy);
+        return holdings->number >= 0 ? 0 : -EUSERS;
 }
 
 static int open_files(struct holdings *holdings, const char *directory)
 {
+        int r;
+
         holdings->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (holdings->directory < 0)
                 return -errno;
-        holdings->file = openat(holdings->directory, "host", O_RDWR | O_CLOEXEC);
-        holdings->lock = openat(holdings->directory, "lock", O_RDWR | O_CLOEXEC);
-        return holdings->file < 0 || holdings->lock < 0 ? -errno : 0;
-}
-
-static int map_host(struct holdings *holdings)
-{
-        struct stat status;
-        void *map;
-
-        if (fstat(holdings->file, &status) < 0 || status.st_size != (off_t)sizeof(struct host))
-                return -EPROTO;
-        map = mmap(NULL, sizeof(struct host), PROT_READ | PROT_WRITE, MAP_SHARED, holdings->file,
-                   0);
-        if (map == MAP_FAILED)
-                return -errno;
-        holdings->host = map;
-        if (holdings->host->magic != HOST_MAGIC || holdings->host->version != HOST_VERSION)
-                return -EPROTO;
+        r = host_view_open(&holdings->view, holdings->directory);
+        if (r < 0)
+                return r;
+        holdings->lock = openat(holdings->directory, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
         /* Where it lies in the directory it is found there: a container has that elsewhere. */
         holdings->memory =
                 openat(holdings->directory, "memory", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (holdings->memory < 0)
-                holdings->memory = open(holdings->host->memory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        return holdings->memory < 0 ? -errno : 0;
+                holdings->memory =
+                        open(holdings->view.host->memory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return holdings->lock < 0 || holdings->memory < 0 ? -errno : 0;
 }
 
-static void close_all(struct holdings *holdings)
-{
-        if (holdings->host)
-                (void)munmap(holdings->host, sizeof(struct host));
-        holdings_abandon(holdings);
-        *holdings = (struct holdings){ .directory = -1, .file = -1, .lock = -1, .memory = -1 };
-}
+#define HOLDINGS_NONE       \
+        ((struct holdings){ \
+                .view = HOST_VIEW_NONE, .number = -1, .directory = -1, .lock = -1, .memory = -1 })
 
 int holdings_open(struct holdings *holdings, const char *directory)
 {
         int r;
 
-        *holdings = (struct holdings){ .directory = -1, .file = -1, .lock = -1, .memory = -1 };
+        *holdings = HOLDINGS_NONE;
         r = open_files(holdings, directory);
         if (r == 0)
-                r = map_host(holdings);
-        if (r == 0)
                 r = claim_slot(holdings);
-        if (r < 0)
-                close_all(holdings);
+        if (r < 0) {
+                holdings_abandon(holdings);
+                *holdings = HOLDINGS_NONE;
+        }
         return r;
 }
 
+/* The devices stay as they were: the program may still ask for their names. */
 void holdings_abandon(struct holdings *holdings)
 {
         holdings->directory = fd_close(holdings->directory);
-        holdings->file = fd_close(holdings->file);
+        holdings->view.slots = fd_close(holdings->view.slots);
         holdings->lock = fd_close(holdings->lock);
         holdings->memory = fd_close(holdings->memory);
 }

@@ -17,15 +17,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sim/host-layout.h"
+#include "sim/host-view.h"
 
-struct holdings {
-        struct host *host;
-        struct host_slot *slot; /* ours */
-        int directory, file, lock, memory;
+/* What we hold. We believe only this; others read it in our slot, where anybody may write (host-view.h). */
+struct holdings_own {
+        _Atomic uint32_t state; /* CUprocessState */
+        uint32_t pid_namespace;
+        int32_t pid, service_thread;
+        uint64_t used[HOST_DEVICES_MAX], contexts[HOST_DEVICES_MAX];
+        _Atomic uint64_t busy[HOST_DEVICES_MAX][HOST_BUSY_KINDS];
 };
 
-/* holdings_open() - map the host and claim a slot. Errors: -EPROTO (no host), -EUSERS (no slot). */
+struct holdings {
+        struct host_view view;
+        int number; /* of our slot; -1: none */
+        struct holdings_own own;
+        int directory, lock, memory;
+};
+
+/* holdings_open() - open the host and claim a slot. Errors: -EPROTO (no host), -EUSERS (no slot). */
 int holdings_open(struct holdings *holdings, const char *directory);
 
 /* holdings_abandon() - in a forked child, let go of the slot: it is the parent's. */
@@ -47,8 +57,17 @@ int holdings_share(struct holdings *holdings, int fd, int device, uint64_t size)
 /* holdings_note_busy() - note that our work kept @device busy for @ns more; needs no lock. */
 void holdings_note_busy(struct holdings *holdings, int device, enum host_busy kind, uint64_t ns);
 
-/* holdings_find() - find the slot of process @pid; NULL: there is none, or the process is dead. */
-struct host_slot *holdings_find(struct holdings *holdings, int pid);
-uint32_t holdings_slot_number(const struct holdings *holdings, const struct host_slot *slot);
+/* holdings_set_state() - tell others what a checkpoint made of us (CUprocessState). Needs no lock, and nor do these. */
+void holdings_set_state(struct holdings *holdings, uint32_t state);
+void holdings_set_service_thread(struct holdings *holdings, int32_t thread);
+
+/* holdings_is_off() - does the host's manager hold us off the devices? Its own programs never are. */
+bool holdings_is_off(const struct holdings *holdings);
+
+/*
+ * holdings_find() - find the slot of process @pid, and what it says of itself: numbers that only the process vouches for
+ * Returns its number or -ESRCH: there is none, or the process is dead.
+ */
+int holdings_find(struct holdings *holdings, int pid, struct host_slot *ret_slot);
 
 #endif

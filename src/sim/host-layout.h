@@ -5,13 +5,16 @@
 /*
  * The directory of a simulated host has these files.
  *
- *   host         struct host, mapped by every process; a process that has a slot holds a POSIX
- *                record lock on the slot's byte of this file: the kernel drops it when the process
- *                dies, and a forked child does not inherit it
+ *   host         struct host, which only its owner can write: every process maps it
+ *   slots        struct host_slots, which every process can write, also truncate: no process maps it or believes
+ *                a number in it (host-view.h). A process that has a slot holds a POSIX record lock on the slot's
+ *                byte of this file: the kernel drops it when the process dies, and a forked child does not inherit it
  *   lock         flock()ed while slots are claimed and memory is charged
  *   engine-N     flock()ed by the stream that runs on device N now
  *   turn-N       flock()ed by the stream that gets device N next
- *   service-N    socket on which the process of slot N takes checkpoint calls
+ *   services/N   socket on which the process of slot N takes checkpoint calls
+ *
+ * The directory is its owner's as well, so that no other user can put anything in the place of a file.
  *
  * Device memory lies in the folder @memory, on a tmpfs: each allocation is a file without a name;
  * one that has been exported gets a name there, DEVICE-SIZE-LIMIT-INODE, so that others can see whether
@@ -21,7 +24,7 @@
 #include <stdint.h>
 
 #define HOST_MAGIC           0x54534f48u /* "HOST" */
-#define HOST_VERSION         6u
+#define HOST_VERSION         7u
 #define HOST_DEVICES_MAX     32
 #define HOST_SLOTS           2048
 #define HOST_SLOTS_KEPT      64 /* the first, for the programs of the host itself (host.h) */
@@ -37,8 +40,7 @@ struct host_device {
         uint32_t multiprocessors;
         uint32_t compute_major, compute_minor;
         uint32_t pci_domain, pci_bus, pci_device;
-        uint32_t pci_device_id;  /* device and vendor, 0x233510de */
-        _Atomic uint64_t shared; /* bytes in exported files; can be too much, never too little */
+        uint32_t pci_device_id; /* device and vendor, 0x233510de */
 };
 
 /* What of a device is busy. */
@@ -48,37 +50,45 @@ enum host_busy {
         HOST_BUSY_KINDS,
 };
 
-struct host_slot {
-        _Atomic int32_t pid; /* 0: free */
-        _Atomic int32_t service_thread;
-        _Atomic uint32_t state;                  /* CUprocessState */
-        _Atomic int32_t last_pid;                /* whose it was before it was free */
-        _Atomic uint32_t is_off;                 /* it gets no engine until this is 0 again */
-        _Atomic uint32_t pid_namespace;          /* that @pid is a number of, see slot-owner.h */
-        _Atomic uint64_t used[HOST_DEVICES_MAX]; /* bytes, without what is exported */
-        _Atomic uint64_t contexts[HOST_DEVICES_MAX]; /* bytes of them that its contexts take */
-        /* Nanoseconds since the slot was claimed; kept when the process dies, until the next claim. */
-        _Atomic uint64_t busy[HOST_DEVICES_MAX][HOST_BUSY_KINDS];
-};
-
 /* Of a control group, on each device (limit.h). */
 struct host_limit {
         char path[HOST_PATH_MAX]; /* "": free */
         _Atomic uint64_t bytes;
-        _Atomic uint64_t shared[HOST_DEVICES_MAX]; /* as that of the device, of its processes */
 };
 
 struct host {
         uint32_t magic;
         uint32_t version;
         uint32_t n_devices;
-        _Atomic uint32_t n_slots; /* those from here on were never claimed */
+        _Atomic uint32_t n_limits;
         char specification[HOST_PATH_MAX];
         char memory[HOST_PATH_MAX]; /* absolute path of the folder */
         struct host_device device[HOST_DEVICES_MAX];
-        struct host_slot slot[HOST_SLOTS];
-        _Atomic uint32_t n_limits;
         struct host_limit limit[HOST_LIMITS];
+};
+
+struct host_slot {
+        int32_t pid; /* 0: free */
+        int32_t service_thread;
+        uint32_t state;         /* CUprocessState */
+        int32_t last_pid;       /* whose it was before it was free */
+        uint32_t is_off;        /* it gets no engine until this is 0 again */
+        uint32_t pid_namespace; /* that @pid is a number of */
+};
+
+/* Never in memory: it says where in the file something is. What lies behind the end of the file is 0. */
+struct host_slots {
+        uint32_t n; /* slots from here on were never claimed */
+        uint32_t reserved;
+        struct host_slot slot[HOST_SLOTS];
+        uint64_t shared
+                [HOST_DEVICES_MAX]; /* bytes in exported files; can be too much, never too little */
+        uint64_t limit_shared[HOST_LIMITS]
+                             [HOST_DEVICES_MAX];         /* the same, of the processes of a limit */
+        uint64_t used[HOST_DEVICES_MAX][HOST_SLOTS];     /* bytes, without what is exported */
+        uint64_t contexts[HOST_SLOTS][HOST_DEVICES_MAX]; /* bytes of them that its contexts take */
+        /* Nanoseconds since the slot was claimed; kept when the process dies, until the next claim. */
+        uint64_t busy[HOST_SLOTS][HOST_DEVICES_MAX][HOST_BUSY_KINDS];
 };
 
 #endif

@@ -202,8 +202,9 @@ static void remove_files(const char *path, bool (*may_go)(int folder, const char
                 return;
         }
         while ((entry = readdir(folder)))
-                if (may_go(dirfd(folder), entry->d_name))
-                        (void)unlinkat(dirfd(folder), entry->d_name, 0);
+                if (may_go(dirfd(folder), entry->d_name) &&
+                    unlinkat(dirfd(folder), entry->d_name, 0) < 0)
+                        (void)unlinkat(dirfd(folder), entry->d_name, AT_REMOVEDIR);
         (void)closedir(folder);
 }
 
@@ -271,8 +272,8 @@ static void sweep_shared_memory(void)
 }
 
 /*
- * Root's host is for all users, like a machine's devices; anybody else's is his own. Each user must be
- * able to remove what a dead process of another one has left.
+ * Root's host is for all users, like a machine's devices; any other user's is private. Each user must be
+ * able to remove what a dead process of another one has left: from the folders in the directory, not from it.
  */
 static mode_t folder_mode(void)
 {
@@ -284,8 +285,10 @@ static mode_t file_mode(void)
         return geteuid() == 0 ? 0666 : 0600;
 }
 
-/* In a host that is for all, somebody may put another folder in the place of ours. */
-static int make_folder(const char *path)
+#define OWNER_ONLY ((mode_t)0755)
+
+/* Where a host was for all users, another folder may stand in the place of ours. */
+static int make_folder(const char *path, mode_t mode)
 {
         CLEANUP(fd_closep) int fd = -1;
         struct stat status;
@@ -297,7 +300,7 @@ static int make_folder(const char *path)
                 return -errno;
         if (status.st_uid != geteuid() || (status.st_mode & 077) != 0)
                 return -EPERM;
-        return fchmod(fd, folder_mode()) < 0 ? -errno : 0;
+        return fchmod(fd, mode) < 0 ? -errno : 0;
 }
 
 static int make_memory_in_shared_memory(struct host *host, const char *directory)
@@ -327,7 +330,7 @@ static int make_memory_folder(struct host *host, const char *directory)
 
                 if (!home || length >= (int)sizeof(host->memory))
                         return -ENAMETOOLONG;
-                r = make_folder(host->memory);
+                r = make_folder(host->memory, folder_mode());
         }
         return r < 0 ? r : check_nameless_files(host->memory);
 }
@@ -339,8 +342,20 @@ static bool has_live_process(int fd)
         return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
+/* Those of a host of an earlier version hold the locks on its other file. */
+static bool slots_have_live_process(const char *directory)
+{
+        CLEANUP(fd_closep) int fd = -1;
+        char path[PATHS_MAX];
+
+        if (paths_join(path, directory, "slots") < 0)
+                return false;
+        fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        return fd >= 0 && has_live_process(fd);
+}
+
 /* 1: the host at @path is what @specification says; 0: there is none, or one to be replaced. */
-static int examine(const char *path, const char *specification)
+static int examine(const char *directory, const char *path, const char *specification)
 {
         CLEANUP(fd_closep) int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
         CLEANUP(freep) struct host *host = calloc(1, sizeof(*host));
@@ -353,25 +368,31 @@ static int examine(const char *path, const char *specification)
             host->magic == HOST_MAGIC && host->version == HOST_VERSION &&
             strcmp(host->specification, specification) == 0 && access(host->memory, W_OK) == 0)
                 return 1;
-        if (has_live_process(fd))
+        if (has_live_process(fd) || slots_have_live_process(directory))
                 return -EBUSY;
         if (host->magic == HOST_MAGIC && is_in_shared_memory(host->memory))
                 remove_folder(host->memory);
         return 0;
 }
 
-static int create_empty(const char *directory, const char *kind, uint32_t number)
+static int create_empty(const char *directory, const char *file)
 {
-        char file[32], path[PATHS_MAX];
+        char path[PATHS_MAX];
         CLEANUP(fd_closep) int fd = -1;
-        int r;
+        int r = paths_join(path, directory, file);
 
-        (void)snprintf(file, sizeof(file), "%s-%u", kind, number);
-        r = paths_join(path, directory, file);
         if (r < 0)
                 return r;
-        fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
         return fd < 0 || fchmod(fd, file_mode()) < 0 ? -errno : 0;
+}
+
+static int create_lock(const char *directory, const char *kind, uint32_t number)
+{
+        char file[32];
+
+        (void)snprintf(file, sizeof(file), "%s-%u", kind, number);
+        return create_empty(directory, file);
 }
 
 static int create_locks(const char *directory, uint32_t n_devices)
@@ -379,11 +400,19 @@ static int create_locks(const char *directory, uint32_t n_devices)
         int r = 0;
 
         for (uint32_t i = 0; i < n_devices && r == 0; i++) {
-                r = create_empty(directory, "engine", i);
+                r = create_lock(directory, "engine", i);
                 if (r == 0)
-                        r = create_empty(directory, "turn", i);
+                        r = create_lock(directory, "turn", i);
         }
         return r;
+}
+
+static int create_services(const char *directory)
+{
+        char path[PATHS_MAX];
+        int r = paths_join(path, directory, "services");
+
+        return r < 0 ? r : make_folder(path, folder_mode());
 }
 
 /* Written beside and renamed over: a process sees a whole host or none. */
@@ -395,7 +424,7 @@ static int write_host(const char *path, const struct host *host)
 
         (void)snprintf(beside, sizeof(beside), "%s.new", path);
         fd = open(beside, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd < 0 || fchmod(fd, file_mode()) < 0)
+        if (fd < 0 || fchmod(fd, geteuid() == 0 ? 0644 : 0600) < 0)
                 return -errno;
         n = write(fd, host, sizeof(*host));
         if (n < 0)
@@ -419,7 +448,7 @@ static int create_in_locked(const char *directory, const char *specification)
         r = parse_specification(host, specification);
         if (r < 0)
                 return r;
-        r = examine(path, specification);
+        r = examine(directory, path, specification);
         if (r != 0)
                 return r < 0 ? r : 0;
 
@@ -428,6 +457,10 @@ static int create_in_locked(const char *directory, const char *specification)
         r = make_memory_folder(host, directory);
         if (r == 0)
                 r = create_locks(directory, host->n_devices);
+        if (r == 0)
+                r = create_empty(directory, "slots");
+        if (r == 0)
+                r = create_services(directory);
         return r < 0 ? r : write_host(path, host);
 }
 
@@ -461,13 +494,28 @@ void sim_host_sweep(const char *directory)
         sweep_memory_beside(directory);
 }
 
+/* One of an earlier version was open to all users. */
+static int close_to_others(const char *directory)
+{
+        CLEANUP(fd_closep) int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        struct stat status;
+
+        if (fd < 0 || fstat(fd, &status) < 0)
+                return -errno;
+        if (status.st_uid != geteuid() || (status.st_mode & ~OWNER_ONLY & 0777) == 0)
+                return 0;
+        return fchmod(fd, status.st_mode & OWNER_ONLY) < 0 ? -errno : 0;
+}
+
 int sim_host_create(const char *directory, const char *specification)
 {
         CLEANUP(fd_closep) int lock = -1;
         int r;
 
         sim_host_sweep(directory);
-        r = make_folder(directory);
+        r = make_folder(directory, geteuid() == 0 ? OWNER_ONLY : folder_mode());
+        if (r == 0)
+                r = close_to_others(directory);
         if (r == 0)
                 r = lock_host(&lock, directory);
         return r < 0 ? r : create_in_locked(directory, specification);
@@ -477,7 +525,7 @@ static int remove_locked(const char *directory)
 {
         CLEANUP(freep) struct host *host = malloc(sizeof(*host));
         CLEANUP(fd_closep) int fd = -1;
-        char path[PATHS_MAX], memory[PATHS_MAX];
+        char path[PATHS_MAX], folder[PATHS_MAX];
         int r;
 
         if (!host)
@@ -488,13 +536,15 @@ static int remove_locked(const char *directory)
         fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)
                 return -errno;
-        if (has_live_process(fd))
+        if (has_live_process(fd) || slots_have_live_process(directory))
                 return -EBUSY;
         if (pread(fd, host, sizeof(*host), 0) == (ssize_t)sizeof(*host) &&
             host->magic == HOST_MAGIC && is_in_shared_memory(host->memory))
                 remove_folder(host->memory);
-        if (paths_join(memory, directory, "memory") == 0)
-                remove_folder(memory); /* there, if the directory is in a tmpfs itself */
+        if (paths_join(folder, directory, "memory") == 0)
+                remove_folder(folder); /* there, if the directory is in a tmpfs itself */
+        if (paths_join(folder, directory, "services") == 0)
+                remove_folder(folder);
         remove_folder(directory);
         return 0;
 }

@@ -29,13 +29,29 @@ static struct host_limit *find(struct host *host, const char *group)
         return found;
 }
 
-static int set(struct host *host, const char *group, uint64_t bytes)
+/* What its predecessor had shared is not the new one's. */
+static int clear_shared(const char *directory, uint32_t number)
+{
+        CLEANUP(host_view_closep) struct host_view view = HOST_VIEW_NONE;
+        const uint64_t none[HOST_DEVICES_MAX] = { 0 };
+        int r = host_view_open_path(&view, directory);
+
+        if (r == 0)
+                host_view_write(&view, none, sizeof(none), HOST_SLOTS_AT(limit_shared[number]));
+        return r;
+}
+
+static int set(const char *directory, struct host *host, const char *group, uint64_t bytes)
 {
         struct host_limit *limit = find(host, group);
+        int r;
 
         if (!limit)
                 return bytes == UINT64_MAX ? 0 : -ENOSPC;
         if (strcmp(limit->path, group) != 0) {
+                r = clear_shared(directory, (uint32_t)(limit - host->limit));
+                if (r < 0)
+                        return r;
                 memset(limit, 0, sizeof(*limit));
                 limit->bytes = bytes;
                 strcpy(limit->path, group);
@@ -58,7 +74,7 @@ static int map_host(struct host **ret_host, const char *directory)
 
         if (r < 0)
                 return r;
-        fd = open(path, O_RDWR | O_CLOEXEC);
+        fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0 || fstat(fd, &status) < 0 || status.st_size != (off_t)sizeof(struct host))
                 return -EPROTO;
         map = mmap(NULL, sizeof(struct host), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -85,7 +101,7 @@ int sim_limit_set(const char *directory, const char *group, uint64_t bytes)
                 r = -errno;
         else
                 r = host->magic == HOST_MAGIC && host->version == HOST_VERSION
-                            ? set(host, group, bytes)
+                            ? set(directory, host, group, bytes)
                             : -EPROTO;
         (void)munmap(host, sizeof(*host));
         return r;

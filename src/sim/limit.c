@@ -3,36 +3,40 @@
 
 #include "base/control-group.h"
 
-static uint32_t count(const struct host *host)
+uint32_t limit_count(const struct host *host)
 {
-        return host->n_limits < HOST_LIMITS ? host->n_limits : HOST_LIMITS;
+        uint32_t n = host->n_limits;
+
+        return n < HOST_LIMITS ? n : HOST_LIMITS;
 }
 
-static uint64_t sum_used(const struct host *host, const struct host_slot *ours,
-                         const struct host_limit *limit, int device)
+/* We are within the limit: our own part counts. */
+static uint64_t sum_used(const struct host_view *view, const struct host_slots_copy *others,
+                         uint64_t ours, uint32_t number, int device)
 {
-        uint64_t sum = limit->shared[device];
+        const struct host_limit *limit = &view->host->limit[number];
+        uint64_t memory = view->host->device[device].memory, sum;
 
-        for (uint32_t i = 0; i < host->n_slots; i++) {
-                const struct host_slot *slot = &host->slot[i];
-
-                if (slot->pid && slot->used[device] > 0 &&
-                    (slot == ours || control_group_has(limit->path, slot->pid)))
-                        sum += slot->used[device];
-        }
+        host_view_read(view, &sum, sizeof(sum), HOST_SLOTS_AT(limit_shared[number][device]));
+        if (sum > memory)
+                sum = memory;
+        sum += ours;
+        for (uint32_t i = 0; i < others->n; i++)
+                if (others->used[i] > 0 && control_group_has(limit->path, others->slot[i].pid))
+                        sum += others->used[i];
         return sum;
 }
 
-bool limit_has_room(const struct host *host, const struct host_slot *ours, int device,
-                    uint64_t size)
+bool limit_has_room(const struct host_view *view, const struct host_slots_copy *others,
+                    uint64_t ours, int device, uint64_t size)
 {
-        for (uint32_t i = 0; i < count(host); i++) {
-                const struct host_limit *limit = &host->limit[i];
+        for (uint32_t i = 0; i < limit_count(view->host); i++) {
+                const struct host_limit *limit = &view->host->limit[i];
                 uint64_t used;
 
                 if (!limit->path[0] || !control_group_has(limit->path, 0))
                         continue;
-                used = sum_used(host, ours, limit, device);
+                used = sum_used(view, others, ours, i, device);
                 if (used > limit->bytes || size > limit->bytes - used)
                         return false;
         }
@@ -41,7 +45,7 @@ bool limit_has_room(const struct host *host, const struct host_slot *ours, int d
 
 uint32_t limit_of_us(const struct host *host)
 {
-        for (uint32_t i = 0; i < count(host); i++) {
+        for (uint32_t i = 0; i < limit_count(host); i++) {
                 const struct host_limit *limit = &host->limit[i];
 
                 if (limit->path[0] && control_group_has(limit->path, 0))

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sim/host-layout.h"
+#include "sim/host-view.h"
 
 /*
  * sim_limit_set() - on each device of the host in @directory, @bytes for @group; UINT64_MAX: no limit
@@ -23,9 +23,12 @@ int sim_limit_set(const char *directory, const char *group, uint64_t bytes);
 
 /* The driver's part, with the lock of the holdings. */
 
-/* limit_has_room() - may this process, whose slot is @ours, take @size more of @device? */
-bool limit_has_room(const struct host *host, const struct host_slot *ours, int device,
-                    uint64_t size);
+/* limit_count() - how many limits there were ever */
+uint32_t limit_count(const struct host *host);
+
+/* limit_has_room() - may this process, which has @ours of @device, take @size more? @others: what the others have of it. */
+bool limit_has_room(const struct host_view *view, const struct host_slots_copy *others,
+                    uint64_t ours, int device, uint64_t size);
 
 /* limit_of_us() - number of the limit that we are under, from 1 on; 0: none. */
 uint32_t limit_of_us(const struct host *host);

@@ -113,7 +113,7 @@ void snapshot_drop(void)
 /* @to[i]: where what is on host device i goes. */
 static CUresult read_pairs(int *to, const CUcheckpointGpuPair *pairs, unsigned int n)
 {
-        int n_devices = (int)process.holdings.host->n_devices;
+        int n_devices = (int)process.holdings.view.host->n_devices;
         bool is_taken[HOST_DEVICES_MAX] = { false };
 
         for (int i = 0; i < n_devices; i++)
@@ -157,7 +157,7 @@ static void refund_need(const struct need *need, int n)
 /* All or nothing, before anything changes. */
 static CUresult charge_need(const struct need *need)
 {
-        for (int i = 0; i < (int)process.holdings.host->n_devices; i++) {
+        for (int i = 0; i < (int)process.holdings.view.host->n_devices; i++) {
                 if (holdings_charge(&process.holdings, i, need->bytes[i]) < 0) {
                         refund_need(need, i);
                         return CUDA_ERROR_OUT_OF_MEMORY;

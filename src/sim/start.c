@@ -53,7 +53,7 @@ static CUresult start_locked(void)
         }
         if (r < 0)
                 return CUDA_ERROR_NO_DEVICE;
-        process.host_device = process.holdings.host->device;
+        process.host_device = process.holdings.view.host->device;
         process.n_devices = device_select(visible);
         if (process.n_devices == 0)
                 return CUDA_ERROR_NO_DEVICE;

@@ -160,7 +160,7 @@ static int connect_to_service(void)
         struct sockaddr_un address = { .sun_family = AF_UNIX };
 
         for (unsigned int slot = 0; slot < HOST_SLOTS; slot++) {
-                (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/service-%u",
+                (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/services/%u",
                                test_directory, slot);
                 if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
                         return fd;

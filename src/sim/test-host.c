@@ -6,7 +6,6 @@
 #include <sched.h>
 #include <stddef.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -86,16 +85,17 @@ static void take_all_slots(int socket)
                                 .l_start = HOST_SLOTS_KEPT,
                                 .l_len = HOST_SLOTS - HOST_SLOTS_KEPT };
         char path[128];
-        struct host *host;
+        const uint32_t n = HOST_SLOTS;
+        const int32_t pid = getpid();
         int fd;
 
-        (void)snprintf(path, sizeof(path), "%s/host", getenv(SIM_HOST_VARIABLE));
+        (void)snprintf(path, sizeof(path), "%s/slots", getenv(SIM_HOST_VARIABLE));
         fd = open(path, O_RDWR | O_CLOEXEC);
         must_equal(fcntl(fd, F_SETLK, &record), 0);
-        host = mmap(NULL, sizeof(*host), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         for (unsigned int i = HOST_SLOTS_KEPT; i < HOST_SLOTS; i++)
-                host->slot[i].pid = getpid();
-        host->n_slots = HOST_SLOTS;
+                must_equal(pwrite(fd, &pid, sizeof(pid), offsetof(struct host_slots, slot[i].pid)),
+                           sizeof(pid));
+        must_equal(pwrite(fd, &n, sizeof(n), 0), sizeof(n));
         guest_tell(socket, 1, -1);
         (void)guest_hear(socket, NULL);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -118,19 +119,33 @@ static void test_a_directory_without_a_host_is_refused(void **state)
         assert_null(usage);
 }
 
-/* Whoever may use a host may write to it. */
-static void set_counts(uint32_t n_devices, uint32_t n_slots)
+static int open_slots(void)
 {
-        CLEANUP(fd_closep) int fd = -1;
         char path[PATHS_MAX];
+        int fd;
 
-        assert_int_equal(paths_join(path, test_directory, "host"), 0);
+        assert_int_equal(paths_join(path, test_directory, "slots"), 0);
         fd = open(path, O_RDWR | O_CLOEXEC);
-        assert_int_equal(
-                pwrite(fd, &n_devices, sizeof(n_devices), offsetof(struct host, n_devices)),
-                sizeof(n_devices));
-        assert_int_equal(pwrite(fd, &n_slots, sizeof(n_slots), offsetof(struct host, n_slots)),
-                         sizeof(n_slots));
+        assert_true(fd >= 0);
+        return fd;
+}
+
+/* Whoever may use a host may write all of that. */
+static void fill_with(int byte)
+{
+        CLEANUP(fd_closep) int fd = open_slots();
+        char bytes[4096];
+
+        memset(bytes, byte, sizeof(bytes));
+        for (size_t at = 0; at < sizeof(struct host_slots); at += sizeof(bytes))
+                assert_int_equal(pwrite(fd, bytes, sizeof(bytes), (off_t)at), sizeof(bytes));
+}
+
+static void truncate_slots(void)
+{
+        CLEANUP(fd_closep) int fd = open_slots();
+
+        assert_int_equal(ftruncate(fd, 0), 0);
 }
 
 static void test_counts_that_cannot_be_lead_nowhere(void **state)
@@ -140,10 +155,56 @@ static void test_counts_that_cannot_be_lead_nowhere(void **state)
 
         (void)state;
         assert_int_equal(sim_usage_open(&usage, test_directory), 0);
-        set_counts(UINT32_MAX, UINT32_MAX);
+        fill_with(0xff);
         assert_false(sim_usage_read(usage, getpid(), busy));
-        assert_true(sim_usage_read(usage, 0, busy)); /* a free slot */
-        set_counts(2, 0);
+        fill_with(0x7f);
+        assert_false(sim_usage_read(usage, getpid(), busy));
+        assert_true(sim_usage_read(usage, 0x7f7f7f7f, busy)); /* as if it had died just now */
+        assert_int_equal(busy[0].context_bytes, 1 * GIB);
+        assert_int_equal(busy[2].kernel_ns, 0);
+        truncate_slots();
+        assert_false(sim_usage_read(usage, 0x7f7f7f7f, busy));
+}
+
+static void test_a_process_goes_on_when_its_slot_is_gone(void **state)
+{
+        CLEANUP(sim_usage_closep) struct sim_usage *usage = NULL;
+        struct guest guest = guest_start(be_busy);
+        struct sim_busy busy[SIM_USAGE_DEVICES];
+
+        (void)state;
+        assert_int_equal(sim_usage_open(&usage, test_directory), 0);
+        (void)guest_hear(guest.socket, NULL);
+        truncate_slots();
+        assert_false(sim_usage_read(usage, guest.pid, busy));
+        guest_tell(guest.socket, 0, -1);
+        (void)guest_hear(guest.socket, NULL);
+        fill_with(0xff);
+        guest_tell(guest.socket, 0, -1); /* it allocates, and writes its slot anew */
+        (void)guest_hear(guest.socket, NULL);
+        assert_true(sim_usage_read(usage, guest.pid, busy));
+        assert_true(busy[0].kernel_ns > 0);
+        assert_int_equal(busy[0].context_bytes, 64 * MIB);
+        guest_tell(guest.socket, 0, -1);
+        assert_int_equal(guest_end(&guest), 0);
+        truncate_slots();
+}
+
+static void test_a_host_that_others_may_write_is_none(void **state)
+{
+        struct sim_usage *usage = NULL;
+        char path[PATHS_MAX];
+        struct stat status;
+
+        (void)state;
+        assert_int_equal(paths_join(path, test_directory, "host"), 0);
+        assert_int_equal(stat(path, &status), 0);
+        assert_int_equal(status.st_mode & 022, 0);
+        assert_int_equal(chmod(path, 0666), 0);
+        assert_int_equal(sim_usage_open(&usage, test_directory), -EPROTO);
+        assert_int_equal(chmod(path, status.st_mode & 0777), 0);
+        assert_int_equal(stat(test_directory, &status), 0);
+        assert_int_equal(status.st_mode & 022, 0);
 }
 
 int main(void)
@@ -152,6 +213,8 @@ int main(void)
                 cmocka_unit_test(test_kernels_and_memory_are_counted),
                 cmocka_unit_test(test_the_dead_are_remembered_until_the_next_begins),
                 cmocka_unit_test(test_counts_that_cannot_be_lead_nowhere),
+                cmocka_unit_test(test_a_process_goes_on_when_its_slot_is_gone),
+                cmocka_unit_test(test_a_host_that_others_may_write_is_none),
                 cmocka_unit_test(test_a_directory_without_a_host_is_refused),
         };
         int failed;

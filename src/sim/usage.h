@@ -7,7 +7,7 @@
  * (a manager): the host's own count of when its engines ran, exact to the slice of about a
  * millisecond that runs just now.
  *
- * One thread at a time. Reading makes no system call.
+ * One thread at a time. A process says itself how busy it was: its numbers are bounded, not true.
  */
 
 #include <stdbool.h>
@@ -18,7 +18,7 @@
 
 struct sim_usage;
 
-/* sim_usage_open() - map the host in @directory. Errors: -EPROTO (no host). */
+/* sim_usage_open() - open the host in @directory. Errors: -EPROTO (no host). */
 int sim_usage_open(struct sim_usage **ret_usage, const char *directory);
 struct sim_usage *sim_usage_close(struct sim_usage *usage);
 DEFINE_CLEANUP(struct sim_usage *, sim_usage_close);

@@ -127,17 +127,16 @@ class Processes(case.Case):
 
     def take_simulated_slots(self):
         """src/sim/host-layout.h: as if as many processes used the simulated host as there is room for."""
-        slots, kept, size = 2048, 64, 24 + 32 * 8 * 4
-        file = open(os.path.join(self.host.run_directory, "sim", "host"), "r+b", buffering=0)
+        slots, kept, first, size = 2048, 64, 8, 24
+        file = open(os.path.join(self.host.run_directory, "sim", "slots"), "r+b", buffering=0)
         self.addCleanup(file.close)
-        first = os.fstat(file.fileno()).st_size - slots * size
         for i in range(kept, slots):
             try:
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, i)
             except BlockingIOError:
                 continue  # it has a process
             os.pwrite(file.fileno(), os.getpid().to_bytes(4, "little"), first + i * size)
-        os.pwrite(file.fileno(), slots.to_bytes(4, "little"), 12)
+        os.pwrite(file.fileno(), slots.to_bytes(4, "little"), 0)
 
     def test_a_manager_finds_its_devices_among_as_many_processes_as_there_can_be(self):
         guest = self.host.train(self.host.create("train"), "--size", "4M", "--on-demand")
