@@ -24,6 +24,11 @@
 
 #define WAIT_SECONDS 2
 
+/* What is left to others of a disk. */
+#define KEPT_PART      20
+#define KEPT_LEAST     (1024 * MIB)
+#define KEPT_PART_MOST 10
+
 struct request {
         pthread_mutex_t lock;
         pthread_cond_t done;
@@ -206,12 +211,30 @@ int spill_reserve(struct spill *spill, const char *path, int *fd, uint64_t size,
         return 0;
 }
 
-uint64_t spill_get_free(const struct spill *spill)
+uint64_t spill_get_kept(uint64_t size)
+{
+        uint64_t part = size / KEPT_PART, most = size / KEPT_PART_MOST;
+
+        if (part < KEPT_LEAST)
+                part = KEPT_LEAST;
+        return part < most ? part : most;
+}
+
+uint64_t spill_get_free(const struct spill *spill, uint64_t *ret_kept)
 {
         struct statvfs status;
+        uint64_t free, kept;
 
+        if (ret_kept)
+                *ret_kept = 0;
         if (spill->directory < 0 || spill_reserve_is_stuck(spill) ||
             fstatvfs(spill->directory, &status) < 0)
                 return 0;
-        return (uint64_t)status.f_bavail * status.f_frsize;
+        free = (uint64_t)status.f_bavail * status.f_frsize;
+        kept = spill_get_kept((uint64_t)status.f_blocks * status.f_frsize);
+        if (kept > free)
+                kept = free;
+        if (ret_kept)
+                *ret_kept = kept;
+        return free - kept;
 }

@@ -24,8 +24,15 @@ struct spill;
 int spill_reserve(struct spill *spill, const char *path, int *fd, uint64_t size,
                   struct failure *failure);
 
-/* spill_get_free() - what the disk has for it, as far as it says. */
-uint64_t spill_get_free(const struct spill *spill);
+/*
+ * spill_get_free() - what may be held on the disk, as far as it says
+ * @ret_kept: how much of what is free stays so, for whatever else is on that disk: a twentieth of it, at least 1 GiB,
+ * on a small one at most a tenth. NULL: not asked.
+ */
+uint64_t spill_get_free(const struct spill *spill, uint64_t *ret_kept);
+
+/* spill_get_kept() - of a disk of @size bytes */
+uint64_t spill_get_kept(uint64_t size);
 
 /* spill_reserve_is_stuck() - does the disk owe an answer? */
 bool spill_reserve_is_stuck(const struct spill *spill);

@@ -274,6 +274,15 @@ static void test_room_that_is_not_there_is_not_held(void **state)
 }
 
 /* As on a disk that is full: the kernel takes no more. */
+static void test_a_part_of_the_disk_is_kept_free(void **state)
+{
+        (void)state;
+        assert_int_equal(spill_get_kept(0), 0);
+        assert_int_equal(spill_get_kept(600 * MIB), 60 * MIB);
+        assert_int_equal(spill_get_kept(15 * GIB), 1 * GIB);
+        assert_int_equal(spill_get_kept(100 * GIB), 5 * GIB);
+}
+
 static void test_without_room_it_says_so(void **state)
 {
         struct fixture *fixture = *state;
@@ -347,6 +356,7 @@ int main(void)
                 TEST(test_a_file_that_was_altered_or_cut_off_is_refused),
                 TEST(test_parts_of_what_is_held),
                 TEST(test_room_that_is_not_there_is_not_held),
+                TEST(test_a_part_of_the_disk_is_kept_free),
                 TEST(test_without_room_it_says_so),
                 TEST(test_a_copy_may_be_cancelled),
                 TEST(test_a_directory_that_others_may_enter_is_refused),

@@ -116,6 +116,20 @@ class Promises(Held):
         self.assertTrue(self.has_logged("went to the spill"))
         self.finish(*guests)
 
+    def test_a_user_gets_a_share_and_the_disk_stays_usable(self):
+        """No program runs: vGPUs alone fill no disk, and keep no other user from having one."""
+        self.mount("1G")
+        self.host.start()
+        self.create("a", "b", owner=65534)
+        refused = expect_error("NoRoom", self.create, "c", owner=65534).parameters
+        self.assertRegex(refused["message"], f"the disk of {self.directory} has room for .* more, beside "
+                                             "102.4 MiB that it keeps free; .* more of it can be held for user 65534")
+        expect_error("NoRoom", self.host.call, "ResizeVgpu", name="b", frame_buffer=QUOTA + 20 * MIB + 40 * MIB)
+        self.create("other", owner=65533, size=100 * MIB)
+        self.create("c", "d")  # of root's
+        expect_error("NoRoom", self.create, "e")
+        self.assertGreaterEqual(self.free(), 102 * MIB)
+
     def test_the_limit_counts_what_is_held(self):
         self.host.options += ["--spill-limit", "420M"]
         self.host.start()

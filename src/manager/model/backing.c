@@ -10,6 +10,7 @@
 #include "base/size.h"
 #include "daemon/log.h"
 #include "daemon/options.h"
+#include "manager/model/account.h"
 #include "manager/model/device.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
@@ -54,6 +55,13 @@ struct place_of {
         struct instance *instance; /* the same, if something is to be held */
         uint64_t quota, bytes;     /* of all of its parts */
         bool is_backed, was_backed;
+        struct payer *payer; /* once it is asked whether it can be on the disk */
+};
+
+/* A user, and how much more of the disk may be held for that user's vGPUs. */
+struct payer {
+        uid_t user;
+        uint64_t left;
 };
 
 /* One vGPU is or will be somewhere with a quota that it has not yet. */
@@ -70,6 +78,8 @@ struct plan {
         struct pool_info info;
         struct place_of *places;
         size_t n;
+        struct payer *payers;
+        size_t n_payers;
         uint64_t others;       /* what those have of the pool that have no place */
         uint64_t pool, window; /* of those with a place in the pool, and on the disk */
         uint64_t disk, free;   /* what they take of the disk that is not held yet, and may */
@@ -77,6 +87,7 @@ struct plan {
 
 static void plan_deinit(struct plan *plan)
 {
+        free(plan->payers);
         free(plan->places);
 }
 
@@ -149,7 +160,8 @@ static int plan_init(struct plan *plan, const struct manager *manager, const str
         *plan = (struct plan){ .manager = manager };
         pool_get_info(manager->pool, &plan->info);
         plan->places = calloc(list_count(&manager->instances) + 1, sizeof(*plan->places));
-        if (!plan->places)
+        plan->payers = calloc(list_count(&manager->instances) + 1, sizeof(*plan->payers));
+        if (!plan->places || !plan->payers)
                 return -ENOMEM;
         plan->others = plan->info.held;
         add_all(plan, wish);
@@ -162,6 +174,45 @@ static int plan_init(struct plan *plan, const struct manager *manager, const str
 static bool is_enough(const struct plan *plan)
 {
         return plan->others + plan->pool + plan->window <= plan->info.limit;
+}
+
+static struct payer *find_payer(struct plan *plan, const struct reserve_users *users, uid_t user)
+{
+        struct payer *payer = plan->payers;
+
+        while (payer < plan->payers + plan->n_payers && payer->user != user)
+                payer++;
+        if (payer == plan->payers + plan->n_payers) {
+                *payer = (struct payer){ user, reserve_get_share(plan->manager, users, user,
+                                                                 plan->free) };
+                plan->n_payers++;
+        }
+        return payer;
+}
+
+/* As with the pool, no user has it all. A vGPU that is only asked about has no owner yet: it may have what root may. */
+static void find_payers(struct plan *plan)
+{
+        const struct reserve_users users = reserve_count_users(plan->manager);
+
+        plan->free = reserve_get_free(plan->manager, NULL);
+        for (size_t i = 0; i < plan->n; i++)
+                plan->places[i].payer = find_payer(
+                        plan, &users, plan->places[i].of ? plan->places[i].of->owner : 0);
+}
+
+/* What it needs of the disk beyond what is held for it. */
+static uint64_t get_need(const struct place_of *place)
+{
+        const struct reserve *reserve = place->of ? place->of->reserve : NULL;
+        uint64_t size = reserve_get_size(place->quota), has = reserve ? reserve->size : 0;
+
+        return size > has ? size - has : 0;
+}
+
+static bool can_move(const struct place_of *place)
+{
+        return !place->is_backed && get_need(place) <= place->payer->left;
 }
 
 /* The new one; else the largest that makes the window no larger, and if there is none, the smallest. */
@@ -182,7 +233,7 @@ static struct place_of *choose(struct plan *plan)
         for (size_t i = 0; i < plan->n; i++) {
                 struct place_of *place = &plan->places[i];
 
-                if (!place->is_backed && (!first || goes_before(plan, place, first)))
+                if (can_move(place) && (!first || goes_before(plan, place, first)))
                         first = place;
         }
         return first;
@@ -190,12 +241,12 @@ static struct place_of *choose(struct plan *plan)
 
 static void move_to_disk(struct plan *plan, struct place_of *place)
 {
-        const struct reserve *reserve = place->of ? place->of->reserve : NULL;
-        uint64_t size = reserve_get_size(place->quota), has = reserve ? reserve->size : 0;
+        uint64_t need = get_need(place);
 
         place->is_backed = true;
         plan->pool -= place->bytes;
-        plan->disk += size > has ? size - has : 0;
+        plan->disk += need;
+        place->payer->left -= need;
         if (place->bytes > plan->window)
                 plan->window = place->bytes;
 }
@@ -207,10 +258,10 @@ static bool plan_make(struct plan *plan)
 
         if (is_enough(plan) || plan->n == 0)
                 return true;
-        plan->free = reserve_get_free(plan->manager);
+        find_payers(plan);
         place = &plan->places[plan->n - 1]; /* the new one comes last */
         while (place && !is_enough(plan) && plan->disk <= plan->free) {
-                if (!place->is_backed)
+                if (can_move(place))
                         move_to_disk(plan, place);
                 place = choose(plan);
         }
@@ -304,7 +355,7 @@ static uint64_t get_left(const struct manager *manager, const struct place *plac
         struct pool_info info;
 
         pool_get_info(manager->pool, &info);
-        if (reserve_get_free(manager) > 0)
+        if (reserve_get_free(manager, NULL) > 0)
                 left = larger(left, search_left(manager, place, except, info.slab_size));
         return left;
 }
@@ -327,20 +378,48 @@ static const char *name_place(const struct place *place, char text[PLACE_TEXT_MA
         return text;
 }
 
+#define DISK_TEXT_MAX 512
+
+/* What the disk has, and why that is not all for the one who asks. */
+static const char *describe_disk(const struct manager *manager, const struct instance *asks,
+                                 char text[DISK_TEXT_MAX])
+{
+        const char *directory = manager->options->spill_directory;
+        char free_text[SIZE_TEXT_MAX], kept_text[SIZE_TEXT_MAX], share_text[SIZE_TEXT_MAX];
+        struct reserve_users users = reserve_count_users(manager);
+        uid_t owner = asks ? asks->owner : 0;
+        uint64_t kept, free = reserve_get_free(manager, &kept);
+        int n;
+
+        if (manager->spill_failure[0]) {
+                snprintf(text, DISK_TEXT_MAX, "%.200s is not counted, as it failed: %.200s",
+                         directory, manager->spill_failure);
+                return text;
+        }
+        size_format(free_text, free);
+        size_format(kept_text, kept);
+        size_format(share_text, reserve_get_share(manager, &users, owner, free));
+        n = snprintf(text, DISK_TEXT_MAX,
+                     "the disk of %.200s has room for %s more, beside %s that it keeps free",
+                     directory, free_text, kept_text);
+        if (!account_is_operator(owner))
+                snprintf(text + n, DISK_TEXT_MAX - (size_t)n,
+                         "; %s more of it can be held for user %u", share_text, owner);
+        return text;
+}
+
 static int refuse(const struct manager *manager, const struct place *place, uint64_t bytes,
                   const struct instance *except, struct failure *failure)
 {
         const char *directory = manager->options->spill_directory;
-        char left_text[SIZE_TEXT_MAX], wanted[SIZE_TEXT_MAX], disk[SIZE_TEXT_MAX];
+        char left_text[SIZE_TEXT_MAX], wanted[SIZE_TEXT_MAX], disk[DISK_TEXT_MAX];
         char where[PLACE_TEXT_MAX + 16];
-        bool has_failed = manager->spill_failure[0] != '\0';
         bool has_one = place_count(place) == 1;
         const char *it_has = has_one ? "it has" : "each has";
 
         name_place(place, where);
         size_format(left_text, get_left(manager, place, except));
         size_format(wanted, bytes);
-        size_format(disk, reserve_get_free(manager));
         if (!directory[0])
                 return failure_set(failure, -ENOSPC, "NoRoom",
                                    "ask for less, remove a vGPU there, or start vgpud with a "
@@ -353,10 +432,9 @@ static int refuse(const struct manager *manager, const struct place *place, uint
                 "ask for less, remove a vGPU there, make room on that disk, or start vgpud with "
                 "a larger --pool-limit or --spill-limit",
                 "%s overcommitted as far as pool and disk have room for all of %s vGPUs at once: "
-                "%s %s left to promise, not %s; %.200s %s%s%s",
-                where, has_one ? "its" : "their", it_has, left_text, wanted, directory,
-                has_failed ? "is not counted, as it failed: " : "has room for ",
-                has_failed ? manager->spill_failure : disk, has_failed ? "" : " more");
+                "%s %s left to promise, not %s; %s",
+                where, has_one ? "its" : "their", it_has, left_text, wanted,
+                describe_disk(manager, except, disk));
 }
 
 /* Who is there already has a place, or had none even then. */

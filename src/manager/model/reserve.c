@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/size.h"
 #include "daemon/options.h"
+#include "manager/model/account.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
@@ -163,14 +164,16 @@ uint64_t reserve_get_sum(const struct manager *manager)
         return sum;
 }
 
-uint64_t reserve_get_free(const struct manager *manager)
+uint64_t reserve_get_free(const struct manager *manager, uint64_t *ret_kept)
 {
         const struct options *options = manager->options;
         uint64_t free, used;
 
+        if (ret_kept)
+                *ret_kept = 0;
         if (!manager->spill || !options->spill_directory[0] || manager->spill_failure[0])
                 return 0;
-        free = spill_get_free(manager->spill);
+        free = spill_get_free(manager->spill, ret_kept);
         used = reserve_get_sum(manager) + spill_use_get_files(manager) +
                spill_use_get_coming(manager, (uid_t)-1);
         if (options->spill_limit > 0 && used >= options->spill_limit)
@@ -178,6 +181,52 @@ uint64_t reserve_get_free(const struct manager *manager)
         if (options->spill_limit > 0 && options->spill_limit - used < free)
                 free = options->spill_limit - used;
         return free;
+}
+
+static uint64_t get_on_disk(const struct instance *instance)
+{
+        return (instance->reserve ? instance->reserve->size : 0) + spill_use_get_own(instance);
+}
+
+static bool is_first_of_owner(const struct instance *instance)
+{
+        const struct instance *other;
+
+        list_for_each(other, &instance->manager->instances, link) {
+                if (other == instance)
+                        return true;
+                if (other->owner == instance->owner && get_on_disk(other) > 0)
+                        return false;
+        }
+        return true;
+}
+
+struct reserve_users reserve_count_users(const struct manager *manager)
+{
+        struct reserve_users users = { .all = spill_use_get_coming(manager, (uid_t)-1) };
+        const struct instance *instance;
+
+        list_for_each(instance, &manager->instances, link) {
+                uint64_t bytes = get_on_disk(instance);
+
+                users.all += bytes;
+                users.n += bytes > 0 && is_first_of_owner(instance);
+        }
+        return users;
+}
+
+uint64_t reserve_get_share(const struct manager *manager, const struct reserve_users *users,
+                           uid_t user, uint64_t free)
+{
+        uint64_t own = spill_use_get_coming(manager, user);
+        const struct instance *instance;
+
+        if (account_is_operator(user))
+                return free;
+        list_for_each(instance, &manager->instances, link)
+                if (instance->owner == user)
+                        own += get_on_disk(instance);
+        return account_room(users->all + free, users->all, own, users->n + (own == 0));
 }
 
 /* After a restart. */

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "daemon/failure.h"
 
@@ -48,8 +49,20 @@ uint64_t reserve_find_place(const struct instance *instance, uint64_t bytes);
 /* reserve_get_sum() - what is held for all. */
 uint64_t reserve_get_sum(const struct manager *manager);
 
-/* reserve_get_free() - what the disk can hold more. */
-uint64_t reserve_get_free(const struct manager *manager);
+/* reserve_get_free() - what the disk can hold more, without what it keeps free (spill-reserve.h: *@ret_kept, or NULL). */
+uint64_t reserve_get_free(const struct manager *manager, uint64_t *ret_kept);
+
+/* What users have of the disk: in what is held and in files. */
+struct reserve_users {
+        uint64_t all;
+        uint64_t n; /* that have some */
+};
+
+struct reserve_users reserve_count_users(const struct manager *manager);
+
+/* reserve_get_share() - how much more may be held for @user's vGPUs, of @free that there is (account.h)? */
+uint64_t reserve_get_share(const struct manager *manager, const struct reserve_users *users,
+                           uid_t user, uint64_t free);
 
 /* reserve_adopt() - what a former manager held for it. */
 void reserve_adopt(struct instance *instance);
