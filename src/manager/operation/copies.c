@@ -43,12 +43,18 @@ static bool is_parked(const struct guest *guest)
         return guest->memory[guest->copy.first].is_parked;
 }
 
+/* What is kept once gives blocks back to the pool, which may zero them at once: the jobs have let go of the slabs by then. */
 static const struct copy_step out_steps[] = {
-        { .once = copy_pool_be_lone },   { .once = copy_hashes_begin },
-        { .once = copy_pool_prepare },   { .each = copy_job_begin },
-        { .each = copy_job_run },        { .once = note_filled },
-        { .once = copy_pool_keep_once }, { .once = copy_pool_stamp },
-        { .each = copy_job_let_go },     { 0 },
+        { .once = copy_pool_be_lone },
+        { .once = copy_hashes_begin },
+        { .once = copy_pool_prepare },
+        { .each = copy_job_begin },
+        { .each = copy_job_run },
+        { .once = note_filled },
+        { .each = copy_job_let_go, .is_end = true },
+        { .once = copy_pool_keep_once },
+        { .once = copy_pool_stamp },
+        { 0 },
 };
 
 static const struct copy_step live_steps[] = {
@@ -57,7 +63,7 @@ static const struct copy_step live_steps[] = {
         { .each = copy_job_begin },
         { .each = copy_job_run },
         { .once = note_ready },
-        { .each = copy_job_end },
+        { .each = copy_job_end, .is_end = true },
         { 0 },
 };
 
@@ -69,8 +75,12 @@ static const struct copy_step stage_steps[] = {
 };
 
 static const struct copy_step in_steps[] = {
-        { .once = copy_pool_prepare }, { .each = copy_job_begin },  { .each = copy_job_run },
-        { .once = note_filled },       { .each = copy_job_let_go }, { 0 },
+        { .once = copy_pool_prepare },
+        { .each = copy_job_begin },
+        { .each = copy_job_run },
+        { .once = note_filled },
+        { .each = copy_job_let_go, .is_end = true },
+        { 0 },
 };
 
 static const struct copy_step context_steps[] = {
@@ -82,19 +92,11 @@ static const struct copy_step context_steps[] = {
 static const struct copy_step nowhere_steps[] = { { .each = copy_job_end }, { 0 } };
 
 static const struct copy_way
-        out = { .is_pooled = always, .pooled = MOVER_OUT, .has_end = true, .steps = out_steps },
-        live = { .is_pooled = always,
-                 .pooled = MOVER_OUT,
-                 .is_live = true,
-                 .has_end = true,
-                 .steps = live_steps },
+        out = { .is_pooled = always, .pooled = MOVER_OUT, .steps = out_steps },
+        live = { .is_pooled = always, .pooled = MOVER_OUT, .is_live = true, .steps = live_steps },
         stage = { .is_pooled = is_from_pool, .pooled = MOVER_IN, .steps = stage_steps },
-        in = { .is_pooled = is_from_pool,
-               .pooled = MOVER_IN,
-               .has_job = true,
-               .has_end = true,
-               .steps = in_steps },
-        back = { .is_pooled = is_parked, .pooled = MOVER_IN, .has_end = true, .steps = in_steps },
+        in = { .is_pooled = is_from_pool, .pooled = MOVER_IN, .has_job = true, .steps = in_steps },
+        back = { .is_pooled = is_parked, .pooled = MOVER_IN, .steps = in_steps },
         context = { .is_pooled = always, .steps = context_steps },
         nowhere = { .is_pooled = always, .steps = nowhere_steps };
 

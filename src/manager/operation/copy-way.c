@@ -39,11 +39,6 @@ static bool is_step(const struct guest *guest, size_t step)
         return guest->copy.way->steps[step].each || guest->copy.way->steps[step].once;
 }
 
-static bool is_last(const struct guest *guest)
-{
-        return !is_step(guest, guest->copy.step + 1);
-}
-
 void copy_way_fail(struct guest_job *job, int error, const struct mover_done *done)
 {
         job->guest->copy.has_failed = true;
@@ -79,14 +74,14 @@ static bool take_each(struct guest *guest, int (*run)(struct guest_job *job))
         return --guest->copy.n_pending == 0;
 }
 
-/* The next step; after a failure only the one that ends the jobs is left. */
+/* The next step; after a failure only one that ends the jobs is left. */
 static void advance(struct guest *guest)
 {
         guest->copy.step++;
         if (!guest->copy.has_failed)
                 return;
         guest->copy.is_done = false;
-        while (is_step(guest, guest->copy.step) && !(guest->copy.way->has_end && is_last(guest)))
+        while (is_step(guest, guest->copy.step) && !guest->copy.way->steps[guest->copy.step].is_end)
                 guest->copy.step++;
 }
 

@@ -20,6 +20,7 @@ struct guest_job;
 struct copy_step {
         int (*each)(struct guest_job *job);
         int (*once)(struct guest *guest);
+        bool is_end; /* taken also after a failure */
 };
 
 struct copy_way {
@@ -28,7 +29,6 @@ struct copy_way {
         enum mover_job_kind pooled;         /* the kind of job then; else PEER */
         bool is_live; /* the guest runs meanwhile: a failure is none of the operation */
         bool has_job; /* perhaps: what staging has begun goes on */
-        bool has_end; /* the last step is taken also after a failure */
         const struct copy_step *steps; /* behind the last, one of neither kind */
 };
 
