@@ -22,6 +22,7 @@
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance-life.h"
+#include "manager/model/restore-room.h"
 #include "manager/startup.h"
 #include "wire/gate.h"
 #include "wire/mover.h"
@@ -420,6 +421,19 @@ void world_end_sampler(void)
         world.sampler = -1;
 }
 
+/* After every turn of the loop: what a restore may take is promised to its process, and to nobody else. */
+static void check_rooms(void)
+{
+        const struct instance *instance;
+        const struct guest *guest;
+
+        for (size_t i = 0; i < world.manager->n_devices; i++)
+                assert(room_is_valid(&world.manager->device[i].room));
+        list_for_each(instance, &world.manager->instances, link)
+                list_for_each(guest, &instance->guests, link)
+                        assert(restore_room_is_valid(guest));
+}
+
 void world_restart(void)
 {
         world.manager = manager_free(world.manager);
@@ -431,6 +445,7 @@ void world_restart(void)
                         (void)waitpid(world.mover[i].pid, NULL, 0);
         }
         start_manager();
+        check_rooms();
         world_run();
 }
 
@@ -512,6 +527,7 @@ static bool run_once(uint64_t wait_us)
 {
         bool has_run = sd_event_run(world.manager->event, wait_us) > 0;
 
+        check_rooms();
         return answer_all() || has_run;
 }
 

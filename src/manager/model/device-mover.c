@@ -16,6 +16,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
 #include "manager/model/promise.h"
+#include "manager/model/restore-room.h"
 #include "manager/model/silence.h"
 
 /*
@@ -228,7 +229,7 @@ static bool is_wanted(const struct device *device, uint64_t *ret_bytes)
 {
         const struct instance *instance;
         const struct guest *guest;
-        bool wanted = silence_needs(device);
+        bool wanted = silence_needs(device) || restore_room_is_kept(device);
 
         *ret_bytes = 0;
         list_for_each(instance, &device->manager->instances, link) {
@@ -326,11 +327,13 @@ static void on_own_context(struct mover *mover, const struct mover_done *done, v
 
 /*
  * On an overcommitted device programs wait until others have left, for which the mover needs its context. Once they
- * have filled the device it is too late for that: it would have no room. So nobody takes any before.
+ * have filled the device it is too late for that: it would have no room. So nobody takes any before. Nor beside a
+ * restore that no operation waits for, as nobody knows what is left.
  */
 static bool needs_context(const struct device *device)
 {
-        return promise_is_overcommitted(device) && promise_get_sum(device, NULL) > 0;
+        return (promise_is_overcommitted(device) && promise_get_sum(device, NULL) > 0) ||
+               restore_room_is_kept(device);
 }
 
 static void hold_context(struct device *device, struct mover *mover)

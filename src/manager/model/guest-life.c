@@ -21,6 +21,7 @@
 #include "manager/model/observer.h"
 #include "manager/model/reading.h"
 #include "manager/model/recovery.h"
+#include "manager/model/restore-room.h"
 #include "manager/model/session.h"
 #include "manager/model/silence.h"
 #include "manager/model/spilled.h"
@@ -32,6 +33,7 @@ void guest_leave(struct guest *guest)
         guest_look_at_refusals(guest); /* most programs end of the first */
         guest->is_dead = true;
         silence_end(guest);
+        restore_room_forget(guest);
         observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_LEFT);
 }
 
@@ -145,7 +147,7 @@ struct guest *guest_unload(struct guest *guest)
                 free(guest->job[i].hashes);
         }
         room_forget(&guest->handed);
-        silence_end(guest);
+        restore_room_forget(guest);
         sd_event_source_disable_unref(guest->arrival.timer);
         sd_event_source_disable_unref(guest->pid_source);
         clean_copy_forget(guest);

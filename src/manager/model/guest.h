@@ -115,6 +115,8 @@ struct guest_record {
 /* What it was promised, by the operation under way: for its context and its memory where it goes, and the way back. */
 struct guest_room {
         struct room_promise coming, arriving, returning;
+        struct room_promise
+                kept; /* of a restore that no operation asks for any more: restore-room.h */
 };
 
 /* A copy of its memory, by the mover of one device: operation/copies.h. */

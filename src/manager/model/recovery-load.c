@@ -27,6 +27,7 @@
 #include "manager/model/recovery-internal.h"
 #include "manager/model/recovery.h"
 #include "manager/model/reserve.h"
+#include "manager/model/restore-room.h"
 #include "manager/model/spill-use.h"
 #include "manager/model/spilled.h"
 
@@ -281,6 +282,7 @@ static int load_guest(struct instance *instance, const struct store_process *pro
         guest->context_target = place_parse(instance->manager, process->context_target);
         recovery_note_stored(guest);
         footprint_load(guest);
+        restore_room_load(guest);                            /* before anybody else is admitted */
         guest->n_refused_told = guest_count_refusals(guest); /* the former manager has told them */
         observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_LOADED);
         return load_claims(guest, owner);

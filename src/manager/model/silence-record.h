@@ -4,9 +4,6 @@
 
 /* What a guest has of a call of the driver on it that has not returned: silence.h. */
 
-#include "manager/model/room.h"
-#include "wire/gate.h"
-
 struct device;
 
 enum silence_state {
@@ -19,7 +16,6 @@ struct silence {
         enum silence_state state;
         struct device *device; /* whose mover made the call */
         char call[48];
-        struct room_promise room[GATE_DEVICES_MAX]; /* by part */
 };
 
 #endif

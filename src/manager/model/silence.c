@@ -6,18 +6,11 @@
 
 #include "daemon/failure.h"
 #include "daemon/log.h"
-#include "manager/model/ceiling.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
-
-static void forget_room(struct guest *guest)
-{
-        for (size_t i = 0; i < GATE_DEVICES_MAX; i++)
-                room_forget(&guest->silence.room[i]);
-}
 
 void silence_begin(struct guest *guest, struct device *device, const char *call)
 {
@@ -31,17 +24,6 @@ void silence_begin(struct guest *guest, struct device *device, const char *call)
         log_event_of(guest->payer, LOG_LEVEL_ERROR, "the driver does not answer for a process",
                      "vgpu=%s pid=%d device=%u call=%.47s", guest->instance->name, (int)guest->pid,
                      device->index, call);
-}
-
-void silence_keep_room(struct guest *guest, size_t part, struct room_promise *promise)
-{
-        struct room *room = promise->room;
-        uint64_t bytes = promise->bytes;
-
-        if (!room)
-                return;
-        room_forget(promise);
-        room_promise(room, &guest->silence.room[part], bytes);
 }
 
 bool silence_lasts(const struct guest *guest)
@@ -60,7 +42,6 @@ int silence_refuse(const struct guest *guest, struct failure *failure)
 void silence_end(struct guest *guest)
 {
         guest->silence.state = SILENCE_NONE;
-        forget_room(guest);
 }
 
 static void answer(struct guest *guest)
@@ -68,8 +49,6 @@ static void answer(struct guest *guest)
         struct manager *manager = guest->instance->manager;
 
         guest->silence.state = SILENCE_OVER;
-        forget_room(guest);
-        ceiling_look(guest->silence.device);
         log_event_of(guest->payer, LOG_LEVEL_NOTICE, "the driver answers for a process again",
                      "vgpu=%s pid=%d call=%s", guest->instance->name, (int)guest->pid,
                      guest->silence.call);

@@ -5,25 +5,18 @@
 /*
  * Silence: a call of the driver on a process has not returned (mover/process-call.h). The driver is asked nothing more
  * about the process meanwhile, its operation fails, and whatever else goes on with the device goes on.
- *
- * A restore takes its memory whenever it comes to that, and one that finds none has lost its process for ever. So what
- * was promised to it stays promised until the call has returned or the process has ended.
+ * What was promised to a restore stays promised meanwhile, and beyond the end of its mover: restore-room.h.
  */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 struct device;
 struct failure;
 struct guest;
-struct room_promise;
 
 /* silence_begin() - @call, by the mover of @device, has not returned. */
 void silence_begin(struct guest *guest, struct device *device, const char *call);
-
-/* silence_keep_room() - of what @promise is, for part @part, until the silence ends. */
-void silence_keep_room(struct guest *guest, size_t part, struct room_promise *promise);
 
 /* silence_lasts() - is the driver not to be asked about @guest? */
 bool silence_lasts(const struct guest *guest);

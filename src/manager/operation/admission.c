@@ -16,6 +16,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
 #include "manager/model/promise.h"
+#include "manager/model/restore-room.h"
 #include "manager/operation/copies.h"
 #include "manager/operation/fetching.h"
 #include "manager/operation/handover.h"
@@ -108,7 +109,7 @@ static void forget(struct operation *operation, size_t part)
 
                 if (room->coming.state == ROOM_MEMORY)
                         let_go(operation->target.device[part], guest);
-                room_forget(&room->coming);
+                restore_room_end(guest, part, &room->coming);
                 room_forget(&room->arriving);
         }
         room_forget(&operation->staging[part]);
@@ -625,21 +626,7 @@ void admission_begin(struct operation *operation, bool can_wait)
 
 void admission_expect_back(struct operation *operation, struct guest *guest, size_t part)
 {
-        struct device *source = operation->source.device[part];
-
-        room_promise(&source->room, &guest->room[part].returning,
-                     footprint_get(guest, part, source));
-}
-
-struct room_promise *admission_promise_to(struct guest *guest, size_t part, struct device *device)
-{
-        struct guest_room *room = &guest->room[part];
-
-        if (room_is_to(&room->coming, &device->room))
-                return &room->coming;
-        if (!room_is_to(&room->returning, &device->room))
-                room_promise(&device->room, &room->returning, footprint_get(guest, part, device));
-        return &room->returning;
+        restore_room_expect(guest, part, operation->source.device[part]);
 }
 
 /* The end. */
@@ -657,7 +644,9 @@ static void end_part(struct operation *operation, size_t part)
                         let_go(target, guest);
                 if (room->returning.room)
                         let_go(source, guest);
-                room_forget(&room->returning);
+                if (room->kept.room)
+                        let_go(target, guest);
+                restore_room_end(guest, part, &room->returning);
         }
         forget(operation, part);
 }

@@ -34,9 +34,6 @@ void admission_begin(struct operation *operation, bool can_wait);
 /* admission_expect_back() - @guest leaves part @part of @operation's source, and may have to go back there. */
 void admission_expect_back(struct operation *operation, struct guest *guest, size_t part);
 
-/* admission_promise_to() - of what @guest was promised for its context: on @device, as part @part; made if need be. */
-struct room_promise *admission_promise_to(struct guest *guest, size_t part, struct device *device);
-
 /* admission_take_turn() - @operation may have what is free now. */
 void admission_take_turn(struct operation *operation);
 

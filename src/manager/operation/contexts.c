@@ -19,6 +19,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/recovery.h"
+#include "manager/model/restore-room.h"
 #include "manager/model/silence.h"
 #include "manager/operation/admission.h"
 #include "manager/operation/broadcast.h"
@@ -127,6 +128,7 @@ static void settle(struct guest *guest, enum guest_context context, struct place
         guest->context = context;
         guest->context_place = place;
         guest->context_target = place_nowhere;
+        restore_room_forget(guest);
         (void)recovery_store_process(guest); /* if not, the next manager does the call again */
 }
 
@@ -535,15 +537,6 @@ static bool waits_for_room(struct guest *guest, const struct device *device)
                                           guest) >= 0;
 }
 
-/* Its restore takes what it was promised whenever it comes to that. */
-static void fall_silent(struct guest *guest, const struct mover_done *done)
-{
-        silence_begin(guest, guest->context_target.device[0], done->call);
-        for (size_t i = 0; i < guest->instance->n_parts; i++)
-                silence_keep_room(guest, i,
-                                  admission_promise_to(guest, i, guest->context_target.device[i]));
-}
-
 /* What came of it; @device: whose mover says so. */
 static void end_resume(struct guest *guest, const struct device *device,
                        const struct mover_done *done)
@@ -575,7 +568,7 @@ static void on_resumed(struct mover *mover, const struct mover_done *done, void 
 
         (void)mover;
         if (done->error == -EINPROGRESS)
-                fall_silent(guest, done);
+                silence_begin(guest, guest->context_target.device[0], done->call);
         if (done->error != 0 && !has_no_context(guest, done)) {
                 end_resume(guest, guest->context_target.device[0], done);
                 return;
@@ -583,7 +576,7 @@ static void on_resumed(struct mover *mover, const struct mover_done *done, void 
         end_lending(guest, MOVER_CALL_RESTORE);
         count_time(guest->instance->operation, done);
         for (size_t i = 0; i < guest->instance->n_parts; i++)
-                room_turn(admission_promise_to(guest, i, guest->context_target.device[i]));
+                room_turn(restore_room_promise(guest, i, guest->context_target.device[i]));
         open_ceilings(guest);
         settle(guest, GUEST_CONTEXT_RUNNING, guest->context_target);
         step(guest);
@@ -763,7 +756,7 @@ static void suspend(struct guest *guest)
 static struct room_promise *return_room(struct guest *guest, size_t part)
 {
         struct device *device = guest->context_target.device[part];
-        struct room_promise *promise = admission_promise_to(guest, part, device);
+        struct room_promise *promise = restore_room_promise(guest, part, device);
 
         room_return(promise);
         if (!ceiling_is_on(device))
@@ -876,7 +869,7 @@ static void make_room(struct guest *guest, size_t part)
         device = guest->context_target.device[part];
         r = device_get_mover(device, &mover);
         if (r == 0)
-                r = mover_hold(mover, guest->pid, admission_promise_to(guest, part, device)->bytes,
+                r = mover_hold(mover, guest->pid, restore_room_promise(guest, part, device)->bytes,
                                on_room_held, &guest->job[part]);
         if (r < 0)
                 fail_to_make_room(guest, part, r);
@@ -888,6 +881,8 @@ static void resume(struct guest *guest, const struct place *target)
 
         if (waits_for_those_who_ask(guest, target))
                 return;
+        for (size_t i = 0; i < guest->instance->n_parts; i++)
+                (void)restore_room_promise(guest, i, target->device[i]);
         r = enter(guest, GUEST_CONTEXT_RESUMING, target);
         if (r < 0) {
                 fail_unasked(guest, target->device[0], r);
