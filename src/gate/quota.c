@@ -72,13 +72,17 @@ struct sums {
         uint64_t used, claimed;
 };
 
-/* The claim before what is used: a claim that has just gone is used by now, or withdrawn. */
+/*
+ * The claim before what is used: a claim that has just gone is used by now, or withdrawn. The kinds one after another may
+ * be less than there ever was, of what has become another kind meanwhile; they count for gates of former versions.
+ */
 static void add_slot(struct sums *sums, struct instance_page_slot *slot)
 {
-        uint64_t claim = atomic_load(&slot->claim), used = 0;
+        uint64_t claim = atomic_load(&slot->claim), sum = atomic_load(&slot->sum), used = 0;
 
         for (int kind = 0; kind < INSTANCE_PAGE_KINDS; kind++)
                 used = add(used, atomic_load(&slot->used[kind]));
+        used = sum > used ? sum : used;
         sums->used = add(sums->used, used);
         sums->claimed = add(sums->claimed, claim > used ? claim : used);
 }
@@ -130,6 +134,7 @@ static void publish(struct part *part)
 
         for (int kind = 0; kind < INSTANCE_PAGE_KINDS; kind++)
                 atomic_store(&slot->used[kind], part->used[kind]);
+        atomic_store(&slot->sum, sum);
         atomic_store(&slot->beside, part->beside);
         if (sum > atomic_load_explicit(&slot->peak, memory_order_relaxed))
                 atomic_store_explicit(&slot->peak, sum, memory_order_relaxed);
@@ -508,11 +513,9 @@ void quota_move(int device, enum instance_page_kind from, enum instance_page_kin
         struct part *part = part_of(device);
 
         pthread_mutex_lock(&quota.lock);
-        atomic_store(&slot_of(part)->claim, mine(part)); /* for who looks between the two */
         part->used[from] -= bytes;
         part->used[to] += bytes;
         publish(part);
-        atomic_store(&slot_of(part)->claim, 0);
         pthread_mutex_unlock(&quota.lock);
 }
 

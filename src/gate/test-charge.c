@@ -191,6 +191,53 @@ static void test_what_another_claims_counts_as_if_it_had_it(void **state)
         quota_refund(0, INSTANCE_PAGE_MOVABLE, QUOTA);
 }
 
+/* As another process is seen whose memory has left one kind and has not come to the other. */
+static void test_what_changes_its_kind_counts_all_the_time(void **state)
+{
+        struct fixture *fixture = *state;
+        int fd = dup(fixture->fd);
+
+        assert_int_equal(quota_attach(&fd, 1, PROCESSES), 0);
+        atomic_store(&fixture->page->slot[0].sum, QUOTA);
+        assert_int_equal(quota_charge(0, INSTANCE_PAGE_MOVABLE, 1), -EDQUOT);
+        atomic_store(&fixture->page->slot[0].sum, 0);
+}
+
+static int move_all(struct fixture *fixture)
+{
+        if (quota_charge(0, INSTANCE_PAGE_MOVABLE, QUOTA) < 0)
+                return 1;
+        quota_settle(0, QUOTA);
+        atomic_store(&fixture->board->n_charged, 1);
+        while (atomic_load(&fixture->board->n_refused) < PROCESSES - 1) {
+                quota_move(0, INSTANCE_PAGE_MOVABLE, INSTANCE_PAGE_FIXED, QUOTA);
+                quota_move(0, INSTANCE_PAGE_FIXED, INSTANCE_PAGE_MOVABLE, QUOTA);
+        }
+        return 0;
+}
+
+static int charge_beside(struct fixture *fixture)
+{
+        int r = -EDQUOT;
+
+        while (atomic_load(&fixture->board->n_charged) == 0)
+                usleep(100);
+        for (int i = 0; i < TIMES && r == -EDQUOT; i++)
+                r = quota_charge(0, INSTANCE_PAGE_MOVABLE, 1);
+        atomic_fetch_add(&fixture->board->n_refused, 1);
+        return r == -EDQUOT ? 0 : 1;
+}
+
+static void test_beside_one_that_changes_kinds_nobody_gets_more(void **state)
+{
+        struct fixture *fixture = *state;
+
+        start(fixture, move_all);
+        for (int i = 1; i < PROCESSES; i++)
+                start(fixture, charge_beside);
+        join(fixture);
+}
+
 static _Atomic bool has_returned;
 
 /* It is cancelled already: the next cancellation point ends it. */
@@ -236,6 +283,8 @@ int main(void)
                 TEST(test_no_lock_of_another_process_is_waited_for),
                 TEST(test_a_thread_that_is_cancelled_ends_outside_of_the_gate),
                 TEST(test_what_another_claims_counts_as_if_it_had_it),
+                TEST(test_what_changes_its_kind_counts_all_the_time),
+                TEST(test_beside_one_that_changes_kinds_nobody_gets_more),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,8 @@
  * stops no other. A process first announces in its slot what it will have (@claim), then reads all slots, and then
  * adds to its own or withdraws the claim. Of two at the same time at least one sees the claim of the other, so that
  * together they never have more than the quota. What fits beside what others have, and not beside their claims, is
- * tried again for a moment, for claims last less than a microsecond unless their process is stopped. Gates of former
+ * tried again for a moment, for claims last less than a microsecond unless their process is stopped. What a slot has
+ * is read as one word (@sum), which stays as it is while memory changes from one kind to another. Gates of former
  * versions announce nothing and lock the first byte of the page's file, which gates do not wait for any more.
  *
  * While a vGPU arrives on a device that is nearly full, nobody there may take its
@@ -118,7 +119,9 @@ struct instance_page_slot {
                 answer; /* the manager's: the last ask that is answered, INSTANCE_PAGE_DENIED */
         _Atomic uint64_t
                 claim; /* bytes that the sum of @used is about to be, or is; 0: no charge */
-        uint64_t reserved3[2];
+        _Atomic uint64_t
+                sum; /* bytes, of all kinds, in one word: no look falls between two; 0: also of a former version */
+        uint64_t reserved3[1];
 };
 
 struct instance_page {

@@ -44,6 +44,7 @@ static void clear_slot(struct instance_page_slot *slot)
         clear(&slot->wanted);
         clear(&slot->answer);
         clear(&slot->claim);
+        clear(&slot->sum);
         if (atomic_load_explicit(&slot->n_asks, memory_order_relaxed) != 0)
                 atomic_store(&slot->n_asks, 0);
         if (atomic_load_explicit(&slot->holds, memory_order_relaxed) != 0)
