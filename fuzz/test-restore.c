@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A restore that does not return keeps its room while the mover that asked ends, and the manager: nobody else gets it. */
 #include <errno.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "abi/cuda.h"
 #include "base/packet.h"
@@ -62,18 +64,24 @@ static void start(const struct operation_kind *kind)
         world_wait(is_settled);
 }
 
-/* A vGPU with one process, of which a resume has not returned. */
-static int set_up(void **state)
+/* A vGPU with one process. */
+static void create(void)
 {
         struct instance_request request = { .name = "a", .frame_buffer = 64 * MIB, .n_devices = 1 };
         struct failure failure = { 0 };
         struct instance *instance;
 
-        (void)state;
-        world.answer_request = answer_request;
         request.device[0] = &world.manager->device[0];
         assert_int_equal(instance_create(world.manager, &request, &instance, &failure), 0);
         world_join(&world.guest[0], "a");
+}
+
+/* Of a vGPU a resume has not returned. */
+static int set_up(void **state)
+{
+        (void)state;
+        world.answer_request = answer_request;
+        create();
         start(&operation_suspend);
         assert_int_equal(find()->state, STATE_SUSPENDED);
         assert_int_equal(get_owed(), 0);
@@ -141,6 +149,32 @@ static void test_the_next_manager_promises_it_before_anybody_asks(void **state)
         check_kept(promised);
 }
 
+/* True: a client has an answer that names the vGPU. */
+static bool is_client_served(void)
+{
+        static const char call[] = "{\"method\":\"org.openvgpu.ListVgpus\"}";
+        const struct ucred peer = { getpid(), geteuid(), getegid() };
+        char text[4096] = "";
+        int fd = world_connect(PATHS_CONTROL_SOCKET, SOCK_STREAM, &peer);
+
+        assert_true(fd >= 0 && send(fd, call, sizeof(call), MSG_NOSIGNAL) == sizeof(call));
+        world_run();
+        (void)!recv(fd, text, sizeof(text) - 1, MSG_DONTWAIT);
+        close(fd);
+        return strstr(text, "\"name\":\"a\"");
+}
+
+/* Its gate does not come back, as that of a process that is stopped. */
+static void test_clients_are_served_while_one_is_not_recovered(void **state)
+{
+        (void)state;
+        world_restart();
+        assert_false(is_client_served());
+        assert_true(sd_event_source_set_time_relative(world.manager->patience, 0) >= 0);
+        assert_true(is_client_served());
+        assert_non_null(find()->operation);
+}
+
 static void test_it_ends_with_the_process(void **state)
 {
         (void)state;
@@ -156,6 +190,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 TEST(test_the_next_mover_finds_it_promised),
                 TEST(test_the_next_manager_promises_it_before_anybody_asks),
+                TEST(test_clients_are_served_while_one_is_not_recovered),
                 TEST(test_it_ends_with_the_process),
         };
 

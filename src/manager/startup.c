@@ -45,6 +45,7 @@
 #include "manager/model/recovery-load.h"
 #include "manager/model/recovery.h"
 #include "manager/model/reserve.h"
+#include "manager/model/silence.h"
 #include "manager/model/spilling.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation.h"
@@ -63,8 +64,15 @@
 
 #define DATABASE "state.db"
 
-/* A former mover may be in a driver call; the longest, a checkpoint, takes some seconds. */
-#define FORMER_MOVER_MS 30000
+/*
+ * A former mover may be in a driver call; the longest, a checkpoint, takes some seconds. So long all of them are waited
+ * for together, and then so long for the end of those that were killed.
+ */
+#define FORMER_MOVERS_MS 30000
+#define KILLED_MOVERS_MS 5000
+
+/* So long clients wait for what a former manager left to be in order: as long as one request of it may take. */
+#define PATIENCE_MS 10000
 
 /* Surroundings: directories, limits, paths. */
 
@@ -168,20 +176,24 @@ static int set_up_surroundings(struct manager *manager, struct failure *failure)
 
 /* What a former manager left. */
 
+static int wait_for_end(int pidfd, uint64_t until_ns)
+{
+        struct pollfd poll_fd = { .fd = pidfd, .events = POLLIN };
+        uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
+
+        return poll(&poll_fd, 1, now_ns < until_ns ? (int)((until_ns - now_ns) / 1000000) + 1 : 0);
+}
+
 static int wait_for_mover(pid_t pid, uint64_t start_time, void *userdata)
 {
+        const uint64_t *until_ns = userdata;
         CLEANUP(fd_closep) int pidfd = -1;
-        struct pollfd poll_fd;
 
-        (void)userdata;
-        if (process_open(pid, start_time, &pidfd) < 0)
-                return 0;
-        poll_fd = (struct pollfd){ .fd = pidfd, .events = POLLIN };
-        if (poll(&poll_fd, 1, FORMER_MOVER_MS) > 0)
+        if (process_open(pid, start_time, &pidfd) < 0 || wait_for_end(pidfd, *until_ns) > 0)
                 return 0;
         log_event(LOG_LEVEL_WARNING, "killing a mover of the former manager", "pid=%d", (int)pid);
         (void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
-        (void)poll(&poll_fd, 1, FORMER_MOVER_MS);
+        (void)wait_for_end(pidfd, *until_ns + KILLED_MOVERS_MS * 1000000ull);
         return 0;
 }
 
@@ -199,6 +211,7 @@ static void read_boot_id(char *id, int size)
 
 static int open_store(struct manager *manager, struct failure *failure)
 {
+        uint64_t until_ns = clock_now(CLOCK_MONOTONIC) + FORMER_MOVERS_MS * 1000000ull;
         char path[PATHS_MAX];
         int r = paths_join(path, manager->options->state_directory, DATABASE);
 
@@ -208,7 +221,7 @@ static int open_store(struct manager *manager, struct failure *failure)
         r = store_open(&manager->store, path, manager->boot_id, failure);
         if (r < 0)
                 return r;
-        if (store_take_movers(manager->store, wait_for_mover, NULL) < 0)
+        if (store_take_movers(manager->store, wait_for_mover, &until_ns) < 0)
                 log_event(LOG_LEVEL_WARNING, "movers that ended are still in the state database",
                           "device=all");
         return 0;
@@ -405,6 +418,20 @@ static int recover(struct manager *manager)
         return 0;
 }
 
+static void serve(struct manager *manager)
+{
+        manager->is_ready = true;
+        manager->patience = sd_event_source_disable_unref(manager->patience);
+        /* The pages may have ceilings of the manager before, which has closed them in the middle of something. */
+        for (size_t i = 0; i < manager->n_devices; i++)
+                ceiling_look(&manager->device[i]);
+        control_start(manager->control);
+        (void)sd_notifyf(0, "READY=1\nSTATUS=%zu devices", manager->n_devices);
+        log_event(LOG_LEVEL_NOTICE, "ready", "version=%s devices=%zu simulated=%d run_dir=%s",
+                  OPENVGPU_VERSION, manager->n_devices, manager->simulation[0] != '\0',
+                  manager->options->run_directory);
+}
+
 /* Clients are served once nothing is left to recover. */
 static void check_ready(void *userdata)
 {
@@ -416,15 +443,49 @@ static void check_ready(void *userdata)
         list_for_each(instance, &manager->instances, link)
                 if (instance->operation)
                         return;
-        manager->is_ready = true;
-        /* The pages may have ceilings of the manager before, which has closed them in the middle of something. */
-        for (size_t i = 0; i < manager->n_devices; i++)
-                ceiling_look(&manager->device[i]);
-        control_start(manager->control);
-        (void)sd_notifyf(0, "READY=1\nSTATUS=%zu devices", manager->n_devices);
-        log_event(LOG_LEVEL_NOTICE, "ready", "version=%s devices=%zu simulated=%d run_dir=%s",
-                  OPENVGPU_VERSION, manager->n_devices, manager->simulation[0] != '\0',
-                  manager->options->run_directory);
+        serve(manager);
+}
+
+/* Or after a while: one process that is stopped, or that the driver does not answer for, is no reason for others to wait. */
+
+static const char *find_reason(const struct guest *guest)
+{
+        enum process_halt halt = process_get_halt(guest->pid);
+
+        if (halt != PROCESS_RUNS)
+                return process_describe_halt(halt);
+        if (silence_lasts(guest))
+                return "the driver does not answer for it";
+        if (!guest->gate)
+                return "its gate has not come back";
+        return guest->context == GUEST_CONTEXT_SUSPENDING ||
+                               guest->context == GUEST_CONTEXT_RESUMING
+                       ? "the driver has not answered for it yet"
+                       : "it is being recovered";
+}
+
+static void name_unrecovered(const struct instance *instance)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                log_event_of(guest->payer, LOG_LEVEL_WARNING,
+                             "clients are served before a process is recovered",
+                             "vgpu=%s pid=%d reason=\"%s\"", instance->name, (int)guest->pid,
+                             find_reason(guest));
+}
+
+static int on_patience(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct manager *manager = userdata;
+        const struct instance *instance;
+
+        (void)source, (void)usec;
+        list_for_each(instance, &manager->instances, link)
+                if (instance->operation)
+                        name_unrecovered(instance);
+        serve(manager);
+        return 0;
 }
 
 static struct observer observer = { .changed = check_ready };
@@ -483,6 +544,10 @@ void manager_serve(struct manager *manager)
 {
         observer_add(&manager->observers, &observer, manager);
         check_ready(manager);
+        if (!manager->is_ready &&
+            sd_event_add_time_relative(manager->event, &manager->patience, CLOCK_MONOTONIC,
+                                       PATIENCE_MS * 1000ull, 0, on_patience, manager) < 0)
+                serve(manager);
 }
 
 int manager_run(struct manager *manager)
@@ -561,6 +626,7 @@ struct manager *manager_free(struct manager *manager)
         manager->unread = unread_free(manager->unread);
         foreign_end();
         manager->accounts = accounts_free(manager->accounts);
+        sd_event_source_disable_unref(manager->patience);
         sd_event_unref(manager->event);
         simulation_end(manager);
         fd_close(manager->lock);

@@ -99,7 +99,8 @@ struct manager {
         char kernel_limits[128]; /* fence/fence.h: "in force", or "off" and why */
         struct fence *fence;     /* NULL: off */
         struct tally tally;      /* of operations */
-        bool is_ready;           /* what a former manager left is in order; clients are served */
+        bool is_ready; /* clients are served: what a former manager left is in order, or takes long */
+        sd_event_source *patience; /* with that: it ends then */
 };
 
 #endif
