@@ -61,9 +61,19 @@ static struct {
         bool is_refused;
 } sent;
 
+static enum instance_page_whole simulated_whole;
+
+bool __wrap_simulated_mend(enum instance_page_whole *ret_whole);
 struct instance_page *__wrap_quota_get_page(uint32_t *ret_slot);
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f);
 long __real_syscall(long number, long a, long b, long c, long d, long e, long f);
+
+/* The simulated driver: what it says became of its contexts. */
+bool __wrap_simulated_mend(enum instance_page_whole *ret_whole)
+{
+        *ret_whole = simulated_whole;
+        return simulated_whole != INSTANCE_PAGE_BORN;
+}
 
 struct instance_page *__wrap_quota_get_page(uint32_t *ret_slot)
 {
@@ -298,6 +308,7 @@ static int set_up(void **state)
         (void)state;
         memset(&page, 0, sizeof(page));
         memset(&sent, 0, sizeof(sent));
+        simulated_whole = INSTANCE_PAGE_BORN;
         object_forget();
         whole_forget();
         client = CLIENT;
@@ -357,6 +368,22 @@ static void test_a_restored_context_is_made_whole(void **state)
                 assert_int_equal(sent.client, client);
                 assert_int_equal(page.slot[1].whole, INSTANCE_PAGE_MENDED);
         }
+}
+
+static void test_the_simulated_driver_is_asked_where_there_are_no_rings(void **state)
+{
+        (void)state;
+        simulated_whole = INSTANCE_PAGE_UNWHOLE;
+        context_make(&devices[0], 0x1000);
+        whole_learn();
+        whole_mend();
+        assert_int_equal(page.slot[1].whole, INSTANCE_PAGE_BORN);
+        client_free();
+        whole_mend();
+        assert_int_equal(page.slot[1].whole, INSTANCE_PAGE_UNWHOLE);
+        simulated_whole = INSTANCE_PAGE_MENDED;
+        whole_mend();
+        assert_int_equal(page.slot[1].whole, INSTANCE_PAGE_MENDED);
 }
 
 static void test_a_device_that_takes_its_time_is_waited_for(void **state)
@@ -526,6 +553,9 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_a_restored_context_is_made_whole, set_up,
                                                 tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_the_simulated_driver_is_asked_where_there_are_no_rings, set_up,
+                        tear_down),
                 cmocka_unit_test_setup_teardown(test_a_device_that_takes_its_time_is_waited_for,
                                                 set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_context_that_is_made_anew_is_no_restored_one,

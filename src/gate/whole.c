@@ -18,6 +18,7 @@
 #include "gate/object.h"
 #include "gate/quota.h"
 #include "gate/ring.h"
+#include "gate/simulated.h"
 #include "state/instance-page.h"
 #include "wire/resource-manager.h"
 
@@ -353,18 +354,27 @@ static enum instance_page_whole contexts_judge_locked(void)
         return INSTANCE_PAGE_MENDED;
 }
 
+static void result_publish(enum instance_page_whole whole)
+{
+        uint32_t slot;
+        struct instance_page *page = quota_get_page(&slot);
+
+        if (page)
+                atomic_store(&page->slot[slot].whole, whole);
+}
+
 void whole_mend(void)
 {
-        struct instance_page *page;
-        uint32_t slot;
+        enum instance_page_whole whole;
+        bool has_groups;
 
         object_lock();
-        if (contexts_mend_locked()) {
-                page = quota_get_page(&slot);
-                if (page)
-                        atomic_store(&page->slot[slot].whole, contexts_judge_locked());
-        }
+        has_groups = object_next_locked(OBJECT_GROUP, NULL) != NULL;
+        if (contexts_mend_locked())
+                result_publish(contexts_judge_locked());
         object_unlock();
+        if (!has_groups && simulated_mend(&whole))
+                result_publish(whole);
 }
 
 void whole_forget(void)

@@ -3,6 +3,9 @@
 
 #include "sim/context.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #define STACK_MAX 32
 
 static _Thread_local struct {
@@ -119,6 +122,22 @@ CUresult sim_cuCtxGetDevice_v2(CUdevice *device, CUcontext context)
                 return CUDA_ERROR_INVALID_CONTEXT;
         *device = context->device;
         return CUDA_SUCCESS;
+}
+
+enum sim_mend context_mend_all(void)
+{
+        const char *wanted = getenv("OPENVGPU_SIM_WHOLE");
+        bool is_refused = wanted && strcmp(wanted, "0") == 0;
+        enum sim_mend mend = SIM_MEND_NOTHING;
+        PROCESS_LOCKED();
+
+        for (CUcontext context = process.contexts; context; context = context->next) {
+                if (!context->is_unwhole)
+                        continue;
+                mend = is_refused ? SIM_MEND_REFUSED : SIM_MEND_DONE;
+                context->is_unwhole = is_refused;
+        }
+        return mend;
 }
 
 CUresult sim_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)

@@ -4,6 +4,7 @@
 
 /* A context has everything of one process on one device. Call these with the process' lock held. */
 
+#include "abi/sim-table.h"
 #include "sim/object.h"
 #include "sim/process.h"
 
@@ -17,6 +18,7 @@ struct CUctx_st {
         unsigned int retained; /* of a primary one; 0: it is not active */
         unsigned int attached; /* of one that was created, beside its creation */
         bool is_primary;
+        bool is_unwhole; /* restored, and not made whole again: the device cannot interrupt its kernels */
         uint64_t id;
         uint64_t cost;       /* bytes of the device that it takes itself */
         uint32_t peers;      /* ordinals whose memory it may use */
@@ -72,6 +74,11 @@ bool context_has_room(CUcontext context);
 
 /* context_take_room() - take it, and add it to @taken, of which each device of the host has one. */
 bool context_take_room(CUcontext context, uint64_t *taken);
+
+/*
+ * context_mend_all() - make those that were restored whole again, unless OPENVGPU_SIM_WHOLE is 0. Takes the lock itself.
+ */
+enum sim_mend context_mend_all(void);
 
 /* context_find() - return @context if it is live, else NULL. */
 CUcontext context_find(CUcontext context);

@@ -10,6 +10,7 @@
 
 #include "abi/sim-table.h"
 #include "sim/call.h"
+#include "sim/context.h"
 #include "sim/process.h"
 #include "sim/start.h"
 
@@ -141,13 +142,13 @@ static CUresult get_device_count(int *ret_count)
         return CUDA_SUCCESS;
 }
 
-static const struct sim_table own_table = { sizeof(own_table), get_device_count };
+static const struct sim_table own_table = { sizeof(own_table), get_device_count, context_mend_all };
 
 /*
  * NVIDIA's runtime asks for private tables here, and with one of them has the driver prove that it is
  * NVIDIA's. We are another driver and have none of them; the real one says the same of tables that it
  * does not know. What the caller makes of that, "invalid argument", names no reason: we do. src/cudart
- * has a runtime for this driver, and asks for our own table.
+ * has a runtime for this driver, and asks for our own table, as the gate does.
  */
 CUresult sim_cuGetExportTable(const void **table, const CUuuid *id)
 {

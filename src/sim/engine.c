@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <time.h>
@@ -14,6 +15,9 @@
 #include "sim/process.h"
 
 #define OFF_NAP_NS 200000
+
+/* Measured: so long does a kernel that cannot be interrupted keep another process off the device. */
+#define AWAITED_MAX_NS 4400000000u
 
 static int open_lock(const char *kind, int device)
 {
@@ -51,14 +55,39 @@ static void wait_while_off(void)
                 (void)nanosleep(&nap, NULL);
 }
 
+/* Streams of ours that wait for each device: the others know of the first and of the last. */
+static struct {
+        pthread_mutex_t lock;
+        uint32_t n[HOST_DEVICES_MAX];
+} waiting = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void begin_waiting(int device)
+{
+        (void)pthread_mutex_lock(&waiting.lock);
+        if (waiting.n[device]++ == 0)
+                holdings_tell_waiting(&process.holdings, device, true);
+        (void)pthread_mutex_unlock(&waiting.lock);
+}
+
+static void end_waiting(int device)
+{
+        (void)pthread_mutex_lock(&waiting.lock);
+        if (--waiting.n[device] == 0)
+                holdings_tell_waiting(&process.holdings, device, false);
+        (void)pthread_mutex_unlock(&waiting.lock);
+}
+
 static int take(struct engine *engine)
 {
-        int r = lock(engine->turn);
+        int r;
 
-        if (r < 0)
-                return r;
-        r = lock(engine->engine);
-        (void)flock(engine->turn, LOCK_UN);
+        begin_waiting(engine->device);
+        r = lock(engine->turn);
+        if (r == 0) {
+                r = lock(engine->engine);
+                (void)flock(engine->turn, LOCK_UN);
+        }
+        end_waiting(engine->device);
         return r;
 }
 
@@ -76,16 +105,37 @@ int engine_take(struct engine *engine, int device)
                 (void)flock(engine->engine, LOCK_UN); /* while we waited for it */
         }
         engine->taken_ns = clock_now(CLOCK_MONOTONIC);
+        engine->awaited_ns = 0;
         return r;
+}
+
+static uint64_t note_slice(struct engine *engine, uint64_t now)
+{
+        uint64_t held_ns = now - engine->taken_ns;
+
+        holdings_note_busy(&process.holdings, engine->device, HOST_BUSY_KERNEL, held_ns);
+        engine->taken_ns = now;
+        return held_ns;
 }
 
 uint64_t engine_give(struct engine *engine)
 {
-        uint64_t held_ns = clock_now(CLOCK_MONOTONIC) - engine->taken_ns;
+        uint64_t now = clock_now(CLOCK_MONOTONIC);
 
         (void)flock(engine->engine, LOCK_UN);
-        holdings_note_busy(&process.holdings, engine->device, HOST_BUSY_KERNEL, held_ns);
-        return held_ns;
+        return note_slice(engine, now);
+}
+
+bool engine_keep(struct engine *engine, uint64_t *ret_ns)
+{
+        uint64_t now = clock_now(CLOCK_MONOTONIC);
+
+        *ret_ns = note_slice(engine, now);
+        if (!holdings_are_awaited(&process.holdings, engine->device))
+                engine->awaited_ns = 0;
+        else if (engine->awaited_ns == 0)
+                engine->awaited_ns = now;
+        return engine->awaited_ns == 0 || now - engine->awaited_ns < AWAITED_MAX_NS;
 }
 
 void engine_close(struct engine *engine)

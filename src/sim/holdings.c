@@ -321,6 +321,42 @@ bool holdings_is_off(const struct holdings *holdings)
         return is_off;
 }
 
+static struct flock get_waits(int device, uint32_t first, uint32_t n)
+{
+        return (struct flock){ .l_type = F_WRLCK,
+                               .l_whence = SEEK_SET,
+                               .l_start = (off_t)(HOST_WAITS_AT + (uint64_t)device * HOST_SLOTS +
+                                                  first),
+                               .l_len = n };
+}
+
+void holdings_tell_waiting(const struct holdings *holdings, int device, bool is_waiting)
+{
+        struct flock record = get_waits(device, (uint32_t)holdings->number, 1);
+
+        if (!is_waiting)
+                record.l_type = F_UNLCK;
+        (void)fcntl(holdings->view.slots, F_SETLK, &record);
+}
+
+/* Our own locks are never in our way. */
+bool holdings_are_awaited(const struct holdings *holdings, int device)
+{
+        uint32_t is_off = 0, number;
+
+        for (uint32_t first = 0; first < HOST_SLOTS; first = number + 1) {
+                struct flock record = get_waits(device, first, HOST_SLOTS - first);
+
+                if (fcntl(holdings->view.slots, F_GETLK, &record) < 0 || record.l_type == F_UNLCK)
+                        return false;
+                number = (uint32_t)record.l_start % HOST_SLOTS;
+                READ(holdings, is_off, slot[number].is_off);
+                if (!is_off)
+                        return true;
+        }
+        return false;
+}
+
 int holdings_find(struct holdings *holdings, int pid, struct host_slot *ret_slot)
 {
         int number = pid == getpid() ? holdings->number : host_view_find(&holdings->view, pid);

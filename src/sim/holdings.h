@@ -64,6 +64,12 @@ void holdings_set_service_thread(struct holdings *holdings, int32_t thread);
 /* holdings_is_off() - does the host's manager hold us off the devices? Its own programs never are. */
 bool holdings_is_off(const struct holdings *holdings);
 
+/* holdings_tell_waiting() - tell others that a stream of ours waits for @device, or none does any more. */
+void holdings_tell_waiting(const struct holdings *holdings, int device, bool is_waiting);
+
+/* holdings_are_awaited() - does another process wait for @device, which is not held off it? */
+bool holdings_are_awaited(const struct holdings *holdings, int device);
+
 /*
  * holdings_find() - find the slot of process @pid, and what it says of itself: numbers that only the process vouches for
  * Returns its number or -ESRCH: there is none, or the process is dead.

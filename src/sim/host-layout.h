@@ -8,7 +8,8 @@
  *   host         struct host, which only its owner can write: every process maps it
  *   slots        struct host_slots, which every process can write, also truncate: no process maps it or believes
  *                a number in it (host-view.h). A process that has a slot holds a POSIX record lock on the slot's
- *                byte of this file: the kernel drops it when the process dies, and a forked child does not inherit it
+ *                byte of this file: the kernel drops it when the process dies, and a forked child does not inherit it;
+ *                likewise HOST_WAITS_AT behind them while a stream of it waits for a device
  *   lock         flock()ed while slots are claimed and memory is charged
  *   engine-N     flock()ed by the stream that runs on device N now
  *   turn-N       flock()ed by the stream that gets device N next
@@ -28,6 +29,7 @@
 #define HOST_DEVICES_MAX     32
 #define HOST_SLOTS           2048
 #define HOST_SLOTS_KEPT      64 /* the first, for the programs of the host itself (host.h) */
+#define HOST_WAITS_AT        ((uint64_t)HOST_SLOTS) /* bytes to lock: as many as slots for each device */
 #define HOST_DEVICE_NAME_MAX 96
 #define HOST_PATH_MAX        256
 #define HOST_LIMITS          4096

@@ -68,7 +68,7 @@ static uint64_t busy(const struct kernel_arguments *arguments, uint64_t done)
 /* Between two looks; the device is held meanwhile, as a kernel that spins holds it. */
 #define MEET_NAP_NS 20000
 
-static uint64_t one_word(const struct kernel_arguments *arguments)
+static uint64_t count_one(const struct kernel_arguments *arguments)
 {
         (void)arguments;
         return 1;
@@ -97,6 +97,12 @@ static uint64_t meet(const struct kernel_arguments *arguments, uint64_t done)
         return done;
 }
 
+static uint64_t one_slice(const struct kernel_arguments *arguments, uint64_t done)
+{
+        (void)arguments;
+        return done + 1;
+}
+
 static uint64_t count_blocks(const struct kernel_arguments *arguments)
 {
         return arguments->value[1];
@@ -118,11 +124,12 @@ static uint64_t hash_next(const struct kernel_arguments *arguments, uint64_t don
  * number is the same number up to 71 minutes.
  */
 static const struct kernel kernels[KERNEL_COUNT] = {
-        { "fill", 3, { 8, 4, 8 }, fill, count_words, count_words },
-        { "add", 3, { 8, 4, 8 }, add, count_words, count_words },
-        { "busy", 1, { 4 }, busy, count_nanoseconds, NULL },
-        { "meet", 2, { 8, 4 }, meet, never, one_word },
-        { HASH_KERNEL, 4, { 8, 8, 8, 8 }, hash_next, count_blocks, NULL },
+        { "fill", 3, { 8, 4, 8 }, fill, count_words, count_words, false },
+        { "add", 3, { 8, 4, 8 }, add, count_words, count_words, false },
+        { "busy", 1, { 4 }, busy, count_nanoseconds, NULL, false },
+        { "meet", 2, { 8, 4 }, meet, never, count_one, false },
+        { "trap", 1, { 4 }, one_slice, count_one, NULL, true },
+        { HASH_KERNEL, 4, { 8, 8, 8, 8 }, hash_next, count_blocks, NULL, false },
 };
 
 const struct kernel *kernel_get(size_t index)

@@ -176,6 +176,13 @@ static void move(const int *to)
         note_contexts(1);
 }
 
+/* As the real driver: what lets the device interrupt kernels is not restored. */
+static void forget_wholeness(void)
+{
+        for (CUcontext context = process.contexts; context; context = context->next)
+                context->is_unwhole = true;
+}
+
 static CUresult map_again(void)
 {
         CUresult result = CUDA_SUCCESS;
@@ -183,6 +190,8 @@ static CUresult map_again(void)
         for (struct mapping *mapping = process.mappings; mapping && !result;
              mapping = mapping->next)
                 result = mapping_put_back(mapping);
+        if (result == CUDA_SUCCESS)
+                forget_wholeness();
         return result;
 }
 

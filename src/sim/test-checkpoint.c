@@ -5,8 +5,11 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include "abi/sim-table.h"
 #include "sim/checkpoint-service.h"
 #include "sim/test-target.h"
+
+enum { MEND = 99, BUSY = 1, TRAP = 2 };
 
 static void control_states(int socket)
 {
@@ -224,6 +227,115 @@ static void test_a_synchronize_loop_kills_the_process_at_its_checkpoint(void **s
         guest_run(control_synchronizing);
 }
 
+/* Answers each kernel that it is told, and its number, with what became of it. */
+static void run_kernels(int socket)
+{
+        static const char *const names[] = { "", "busy", "trap" };
+        const struct sim_table *table;
+        CUfunction function;
+        CUmodule module;
+        uint32_t value;
+        uint64_t which;
+        CUuuid id;
+
+        (void)guest_init(0);
+        must(cuModuleLoadData(&module, "any"));
+        guest_tell(socket, 0, -1);
+        while ((which = guest_hear(socket, NULL)) != 0) {
+                void *parameters[] = { &value };
+
+                value = (uint32_t)guest_hear(socket, NULL);
+                if (which == MEND) {
+                        memcpy(&id, SIM_TABLE_ID, sizeof(id));
+                        must(cuGetExportTable((const void **)&table, &id));
+                        guest_tell(socket, table->mend_contexts(), -1);
+                        continue;
+                }
+                must(cuModuleGetFunction(&function, module, names[which]));
+                must(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+                guest_tell(socket, cuCtxSynchronize(), -1);
+        }
+}
+
+static uint64_t ask(int socket, uint64_t which, uint64_t value)
+{
+        guest_tell(socket, which, -1);
+        guest_tell(socket, value, -1);
+        return guest_hear(socket, NULL);
+}
+
+static void start_restored(void)
+{
+        start(run_kernels);
+        (void)guest_init(1);
+        must_equal(ask(target.socket, MEND, 0), SIM_MEND_NOTHING);
+        must(lock(0));
+        must(checkpoint());
+        must(restore(NULL, 0));
+        must(unlock());
+}
+
+static void control_trap(int socket)
+{
+        (void)socket;
+        start_restored();
+        must_equal(ask(target.socket, TRAP, 0), CUDA_ERROR_ILLEGAL_INSTRUCTION);
+        (void)guest_kill(&target);
+}
+
+static void control_trap_of_whole(int socket)
+{
+        (void)socket;
+        start_restored();
+        must_equal(ask(target.socket, MEND, 0), SIM_MEND_DONE);
+        must_equal(ask(target.socket, MEND, 0), SIM_MEND_NOTHING);
+        must_equal(ask(target.socket, TRAP, 0), CUDA_ERROR_LAUNCH_FAILED);
+        (void)guest_kill(&target);
+}
+
+static void control_trap_of_refused(int socket)
+{
+        must_equal(setenv("OPENVGPU_SIM_WHOLE", "0", 1), 0);
+        (void)socket;
+        start_restored();
+        must_equal(ask(target.socket, MEND, 0), SIM_MEND_REFUSED);
+        must_equal(ask(target.socket, MEND, 0), SIM_MEND_REFUSED);
+        must_equal(ask(target.socket, TRAP, 0), CUDA_ERROR_ILLEGAL_INSTRUCTION);
+        (void)guest_kill(&target);
+}
+
+static void test_a_trap_after_a_restore_is_another_error_until_it_is_mended(void **state)
+{
+        (void)state;
+        guest_run(control_trap);
+        guest_run(control_trap_of_whole);
+        guest_run(control_trap_of_refused);
+}
+
+/* Kernels of a restored context: alone, one may take as long as it likes. */
+static void control_long(int socket)
+{
+        struct guest neighbour = guest_start(run_kernels);
+
+        (void)socket;
+        (void)guest_hear(neighbour.socket, NULL);
+        start_restored();
+        must_equal(ask(target.socket, BUSY, 5000000), CUDA_SUCCESS);
+        guest_tell(target.socket, BUSY, -1);
+        guest_tell(target.socket, 60000000, -1);
+        while (!has_message(target.socket)) /* the first may come before it */
+                must_equal(ask(neighbour.socket, BUSY, 1), CUDA_SUCCESS);
+        must_equal(guest_hear(target.socket, NULL), CUDA_ERROR_LAUNCH_FAILED);
+        (void)guest_kill(&neighbour);
+        (void)guest_kill(&target);
+}
+
+static void test_a_restored_kernel_that_keeps_another_process_waiting_is_ended(void **state)
+{
+        (void)state;
+        guest_run(control_long);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -232,6 +344,9 @@ int main(void)
                 cmocka_unit_test(test_a_lock_whose_caller_dies_is_undone),
                 cmocka_unit_test(test_a_lock_whose_caller_died_before_anybody_looked_is_undone),
                 cmocka_unit_test(test_a_synchronize_loop_kills_the_process_at_its_checkpoint),
+                cmocka_unit_test(test_a_trap_after_a_restore_is_another_error_until_it_is_mended),
+                cmocka_unit_test(
+                        test_a_restored_kernel_that_keeps_another_process_waiting_is_ended),
         };
         int failed;
 

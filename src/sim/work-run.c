@@ -71,37 +71,72 @@ static CUresult set(struct work *work, CUstream stream)
         return CUDA_SUCCESS;
 }
 
-static bool may_run(struct work *work, CUdevice device)
+/* What tells the two ways of a kernel apart is decided when it begins. */
+static bool may_run(struct work *work, CUcontext context, bool *ret_is_unwhole)
 {
+        CUdevice device = context->device;
         const struct kernel_arguments *arguments = &work->kernel.arguments;
         const struct kernel *kernel = work->kernel.kernel;
         uint64_t n = kernel->count_words ? kernel->count_words(arguments) : 0;
         PROCESS_LOCKED();
 
+        *ret_is_unwhole = context_owner(context)->is_unwhole;
         return n == 0 ||
                (n <= UINT64_MAX / 4 && memory_is_accessible(arguments->value[0], n * 4, device));
 }
 
-static CUresult run_kernel(struct work *work, CUstream stream)
+static void note_slice(const struct work *work, CUstream stream, uint64_t ns)
+{
+        if (work->kernel.kernel->count_words)
+                note_memory_busy(stream, ns);
+}
+
+static CUresult run_in_slices(const struct work *work, CUstream stream)
 {
         const struct kernel *kernel = work->kernel.kernel;
         const struct kernel_arguments *arguments = &work->kernel.arguments;
-        CUdevice device = stream->context->device;
+        int at = process_device(stream->context->device)->at;
         uint64_t end = kernel->get_end(arguments);
 
-        if (!may_run(work, device))
-                return CUDA_ERROR_ILLEGAL_ADDRESS;
         for (uint64_t done = 0; done < end;) {
-                uint64_t ns;
-
-                if (engine_take(&stream->engine, process_device(device)->at) < 0)
+                if (engine_take(&stream->engine, at) < 0)
                         return CUDA_ERROR_UNKNOWN;
                 done = kernel->run(arguments, done);
-                ns = engine_give(&stream->engine);
-                if (kernel->count_words)
-                        note_memory_busy(stream, ns);
+                note_slice(work, stream, engine_give(&stream->engine));
         }
         return CUDA_SUCCESS;
+}
+
+/* Its other streams wait too, which on a device they need not. */
+static CUresult run_at_once(const struct work *work, CUstream stream)
+{
+        const struct kernel *kernel = work->kernel.kernel;
+        const struct kernel_arguments *arguments = &work->kernel.arguments;
+        uint64_t end = kernel->get_end(arguments), ns;
+        bool may_go_on = true;
+
+        if (engine_take(&stream->engine, process_device(stream->context->device)->at) < 0)
+                return CUDA_ERROR_UNKNOWN;
+        for (uint64_t done = 0; done < end && may_go_on;) {
+                done = kernel->run(arguments, done);
+                may_go_on = engine_keep(&stream->engine, &ns);
+                note_slice(work, stream, ns);
+        }
+        (void)engine_give(&stream->engine);
+        return may_go_on ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
+}
+
+static CUresult run_kernel(struct work *work, CUstream stream)
+{
+        bool is_unwhole;
+        CUresult result;
+
+        if (!may_run(work, stream->context, &is_unwhole))
+                return CUDA_ERROR_ILLEGAL_ADDRESS;
+        result = is_unwhole ? run_at_once(work, stream) : run_in_slices(work, stream);
+        if (result == CUDA_SUCCESS && work->kernel.kernel->has_trap)
+                return is_unwhole ? CUDA_ERROR_ILLEGAL_INSTRUCTION : CUDA_ERROR_LAUNCH_FAILED;
+        return result;
 }
 
 static CUresult call_host(struct work *work, CUstream stream)
