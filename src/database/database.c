@@ -2,9 +2,13 @@
 #include "database/database.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "base/cleanup.h"
 
 static int error_from_code(int code)
 {
@@ -50,6 +54,89 @@ void database_close(struct database *database)
                 sqlite3_finalize(database->statement[i].prepared);
         sqlite3_close(database->handle);
         *database = (struct database){ .n_statements = 0 };
+}
+
+/* As SQLite does by itself. */
+#define PAGES_MOST 1000
+
+/* On a disk that has less left than a log of that many pages may take. */
+#define PAGES_TIGHT 16
+#define TIGHT       ((uint64_t)8 << 20)
+
+/*
+ * Of the log: more than what is taken out of it at a time, with what the largest of our frequent changes adds. Of the
+ * database: beyond what it has, for what is new.
+ */
+#define HELD_LOG  (256 << 10)
+#define HELD_FILE (128 << 10)
+#define CHUNK     (64 << 10)
+
+static bool is_tight(sqlite3 *handle, const char *name)
+{
+        struct statvfs disk;
+
+        return statvfs(sqlite3_db_filename(handle, name), &disk) == 0 &&
+               (uint64_t)disk.f_bavail * disk.f_frsize < TIGHT;
+}
+
+/* Nothing is wrong where that is not possible: then it is as if it had not been wanted. */
+static void hold_file(struct database *database)
+{
+        int64_t n_pages, page_size;
+        sqlite3_int64 size;
+
+        if (!database->holds_room ||
+            database_read_integer(database, "PRAGMA page_count", &n_pages) < 0 ||
+            database_read_integer(database, "PRAGMA page_size", &page_size) < 0)
+                return;
+        size = n_pages * page_size + HELD_FILE;
+        (void)sqlite3_file_control(database->handle, "main", SQLITE_FCNTL_SIZE_HINT, &size);
+}
+
+static void hold_log(struct database *database)
+{
+        const char *log = sqlite3_filename_wal(sqlite3_db_filename(database->handle, "main"));
+        CLEANUP(fd_closep) int fd = open(log, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        int chunk = CHUNK;
+
+        (void)sqlite3_file_control(database->handle, "main", SQLITE_FCNTL_CHUNK_SIZE, &chunk);
+        if (fd >= 0)
+                (void)fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, HELD_LOG);
+}
+
+/* What cannot be taken out stays in the log. */
+static void take_out(struct database *database)
+{
+        (void)sqlite3_wal_checkpoint_v2(database->handle, "main", SQLITE_CHECKPOINT_PASSIVE, NULL,
+                                        NULL);
+        hold_file(database);
+}
+
+/* After each commit, with the pages that the log has now. */
+static int on_commit(void *userdata, sqlite3 *handle, const char *name, int n_pages)
+{
+        if (n_pages >= PAGES_MOST || (n_pages >= PAGES_TIGHT && is_tight(handle, name)))
+                take_out(userdata);
+        return SQLITE_OK;
+}
+
+int database_log_ahead(struct database *database, bool holds_room)
+{
+        /* The transaction makes the log, or reads the one that there is. */
+        int r = database_execute(database, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
+                                           "BEGIN IMMEDIATE; COMMIT");
+
+        if (r < 0)
+                return r;
+        (void)sqlite3_wal_hook(database->handle, on_commit, database);
+        database->holds_room = holds_room;
+        if (holds_room)
+                hold_log(database);
+        if (is_tight(database->handle, "main"))
+                take_out(database);
+        else
+                hold_file(database);
+        return 0;
 }
 
 const char *database_get_error(const struct database *database)

@@ -14,14 +14,16 @@
  */
 
 #include <sqlite3.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#define DATABASE_STATEMENTS_MAX 64
+#define DATABASE_STATEMENTS_MAX 96
 
 struct database {
         sqlite3 *handle;
+        bool holds_room; /* database_log_ahead() */
         size_t n_statements;
         struct {
                 const char *text;
@@ -35,6 +37,16 @@ struct database {
  */
 int database_open(struct database *database, const char *path, int flags);
 void database_close(struct database *database);
+
+/*
+ * database_log_ahead() - write-ahead logging that a small or full disk can take
+ *
+ * SQLite lets its log grow to 4 MiB before it takes from there what belongs into the database. Where the disk has less
+ * left, the log alone would fill it, and no change could ever be made again. There we take it out soon, so that the log is
+ * written from its beginning again, in the blocks that it has. @holds_room: blocks of both files are held from now on, so
+ * that small changes can be made on a disk that is full.
+ */
+int database_log_ahead(struct database *database, bool holds_room);
 
 const char *database_get_error(const struct database *database);
 

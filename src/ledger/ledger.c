@@ -96,8 +96,7 @@ static int put_device(struct ledger *ledger, size_t index)
 
 static int set_up(struct ledger *ledger)
 {
-        int r = database_execute(&ledger->database,
-                                 "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL");
+        int r = database_log_ahead(&ledger->database, false);
 
         if (r == 0)
                 r = schema_apply(&ledger->database, &schema);

@@ -189,10 +189,10 @@ static int set_up(struct store *store, const char *path)
         int r = database_open(&store->database, path, SQLITE_OPEN_NOFOLLOW);
 
         if (r == 0)
-                r = database_execute(&store->database,
-                                     "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL;"
-                                     "PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;"
-                                     "BEGIN IMMEDIATE; COMMIT");
+                r = database_execute(&store->database, "PRAGMA locking_mode=EXCLUSIVE;"
+                                                       "PRAGMA foreign_keys=ON");
+        if (r == 0)
+                r = database_log_ahead(&store->database, true);
         if (r == 0)
                 r = check(store);
         return r < 0 ? r : schema_apply(&store->database, &schema);
