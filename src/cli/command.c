@@ -102,6 +102,15 @@ const struct command *command_find_pair(const char *first, const char *second)
         return NULL;
 }
 
+bool command_asks_manager(const struct command *command)
+{
+        for (size_t i = 0; i < N_COMMANDS; i++)
+                if (commands[i].command == command)
+                        return (commands[i].group != HOST && commands[i].group != NVML) ||
+                               command == &command_info || command == &command_env;
+        return false;
+}
+
 const char *command_find_similar(const char *name)
 {
         const char *best = NULL;

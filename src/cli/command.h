@@ -108,6 +108,9 @@ COMMANDS(COMMAND_DECLARE)
 /* command_find() - by its name of one word; NULL for none. What is now 'nvml NAME' is found as NAME, too. */
 const struct command *command_find(const char *name);
 
+/* command_asks_manager() - is it no use at all without a vgpud? The others find out by themselves. */
+bool command_asks_manager(const struct command *command);
+
 /* command_find_pair() - one whose name is two words; NULL for none. */
 const struct command *command_find_pair(const char *first, const char *second);
 

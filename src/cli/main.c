@@ -2,13 +2,18 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/paths.h"
 #include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/document.h"
 #include "cli/say.h"
+
+#define START_MS    300
+#define START_TRIES 30
 
 DEFINE_CLEANUP(struct vgpu_client *, vgpu_client_free);
 
@@ -69,6 +74,23 @@ static int help_words(const struct arguments *arguments, int argc, char **argv)
         return help(arguments, words[0], words[1]);
 }
 
+/*
+ * Typed right behind "vgpud &", a command may come before vgpud has so much as looked at its folder. From
+ * then on the library waits for it.
+ */
+static void wait_for_socket(void)
+{
+        char directory[PATHS_MAX], path[PATHS_MAX];
+
+        for (int i = 0; i < START_TRIES; i++) {
+                if (paths_run_client(directory) < 0 ||
+                    paths_join(path, directory, PATHS_CONTROL_SOCKET) < 0 ||
+                    access(path, F_OK) == 0)
+                        return;
+                (void)usleep(START_MS * 1000 / START_TRIES);
+        }
+}
+
 static int run_command(const struct command *command, int argc, char **argv)
 {
         CLEANUP(vgpu_client_freep) struct vgpu_client *client = NULL;
@@ -83,6 +105,8 @@ static int run_command(const struct command *command, int argc, char **argv)
                 return 0;
         }
 
+        if (command_asks_manager(command))
+                wait_for_socket();
         r = vgpu_client_new(&client, NULL);
         if (r < 0)
                 return say_failure(&arguments, EXIT_CODE_USAGE, "Usage",

@@ -10,10 +10,9 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/manager-pid.h"
 #include "base/paths.h"
 #include "daemon/process.h"
-
-#define LOCK_FILE "vgpud.pid"
 
 /* A child of a manager that was killed holds the lock, too, until it has become another program. */
 #define TRIES           200
@@ -66,7 +65,7 @@ int run_lock_take(const char *directory, int *ret_lock, struct failure *failure)
         char path[PATHS_MAX], pid[32];
         int n, r;
 
-        if (paths_join(path, directory, LOCK_FILE) < 0)
+        if (paths_join(path, directory, MANAGER_PID_FILE) < 0)
                 return -ENAMETOOLONG;
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
         if (fd < 0)

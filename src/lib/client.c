@@ -7,12 +7,17 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/trust.h"
+#include "lib/starting.h"
 
 #define PREFIX             "org.openvgpu."
 #define DEFAULT_TIMEOUT_MS 10000
+
+/* A socket tells nobody when it begins to accept. */
+#define STARTING_INTERVAL_NS 10000000
 
 DEFINE_CLEANUP(struct vgpu_client *, vgpu_client_free);
 
@@ -297,6 +302,21 @@ static int make_text(struct vgpu_client *client, const struct call *call, const 
         return 0;
 }
 
+/* One that was started a moment ago is waited for, as one that is slow to accept. */
+static int open_connection(struct vgpu_client *client, int64_t deadline)
+{
+        const struct timespec interval = { .tv_nsec = STARTING_INTERVAL_NS };
+        int r;
+
+        for (;;) {
+                r = connection_open(&client->connection, client->socket_path, deadline);
+                if ((r != -ENOENT && r != -ECONNREFUSED) ||
+                    !starting_is_under_way(client->run_directory))
+                        return r;
+                (void)nanosleep(&interval, NULL);
+        }
+}
+
 static int send_call(struct vgpu_client *client, const struct call *call, const json_t *parameters)
 {
         int64_t deadline = connection_deadline(client->timeout_ms);
@@ -309,7 +329,7 @@ static int send_call(struct vgpu_client *client, const struct call *call, const 
 
         if (!connection_is_quiet(&client->connection)) {
                 connection_close(&client->connection);
-                r = connection_open(&client->connection, client->socket_path, deadline);
+                r = open_connection(client, deadline);
                 if (r < 0)
                         return set_connect_error(client, r);
                 if (client->is_found && !client_is_trusted(client)) {

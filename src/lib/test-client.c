@@ -7,6 +7,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <openvgpu/client.h>
 #include <openvgpu/device.h>
@@ -328,6 +332,54 @@ static void test_without_a_manager_the_message_names_the_socket(void **state)
                             "no vgpud answers at /nonexistent/run/control.sock");
 }
 
+/* Opens the socket of the run directory, as a vgpud that has been busy with its driver until now; hangs up on one. */
+static void *open_late(void *directory)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        int fd, connection;
+
+        (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/control.sock",
+                       (const char *)directory);
+        (void)usleep(100000);
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+        assert_int_equal(listen(fd, 1), 0);
+        connection = accept(fd, NULL, NULL);
+        close(connection);
+        close(fd);
+        (void)unlink(address.sun_path);
+        return NULL;
+}
+
+static void test_a_manager_that_is_starting_is_waited_for(void **state)
+{
+        char directory[] = "/tmp/vgpu-starting-XXXXXX", path[64], name[16];
+        CLEANUP(vgpu_client_freep) struct vgpu_client *client = NULL;
+        struct vgpu_device_list *list = NULL;
+        pthread_t thread;
+        FILE *file;
+        (void)state;
+
+        assert_non_null(mkdtemp(directory));
+        assert_int_equal(vgpu_client_new(&client, directory), 0);
+        (void)snprintf(path, sizeof(path), "%s/vgpud.pid", directory);
+        file = fopen(path, "we");
+        assert_non_null(file);
+        (void)fprintf(file, "%d\n", (int)getpid());
+        (void)fclose(file);
+
+        /* A process of that number that is no vgpud says nothing. */
+        assert_int_equal(vgpu_device_lookup_all(client, &list), -ECONNREFUSED);
+        assert_int_equal(prctl(PR_GET_NAME, name), 0);
+        assert_int_equal(prctl(PR_SET_NAME, "vgpud"), 0);
+        assert_int_equal(pthread_create(&thread, NULL, open_late, directory), 0);
+        assert_int_equal(vgpu_device_lookup_all(client, &list), -ECONNRESET);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_int_equal(prctl(PR_SET_NAME, name), 0);
+        (void)unlink(path);
+        (void)rmdir(directory);
+}
+
 static void test_a_run_directory_that_no_socket_can_have_is_refused(void **state)
 {
         struct vgpu_client *client = NULL;
@@ -437,6 +489,7 @@ int main(void)
                 cmocka_unit_test(test_what_was_not_asked_for_is_not_taken_for_the_next_answer),
                 cmocka_unit_test(test_a_client_connects_again_to_the_next_manager),
                 cmocka_unit_test(test_without_a_manager_the_message_names_the_socket),
+                cmocka_unit_test(test_a_manager_that_is_starting_is_waited_for),
                 cmocka_unit_test(test_a_run_directory_that_no_socket_can_have_is_refused),
                 cmocka_unit_test(test_bad_arguments_never_reach_the_manager),
                 cmocka_unit_test(
