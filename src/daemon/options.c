@@ -166,7 +166,9 @@ static void print_help(void)
                          table[i].argument ? " " : "", table[i].argument ? table[i].argument : "");
                 printf("  %-26s %s\n", left, table[i].help);
         }
-        printf("\nSizes: 512M, 1.5G, 40GiB. Talk to it with `vgpu`.\n");
+        printf("\nSizes: 512M, 1.5G, 40GiB. Talk to it with `vgpu`.\n"
+               "For users other than root, the default of --run-dir is $XDG_RUNTIME_DIR/openvgpu, or /tmp/openvgpu-UID, and that of\n"
+               "--state-dir is $XDG_STATE_HOME/openvgpu, or ~/.local/state/openvgpu.\n");
 }
 
 static void complain(const struct configuration_place *place, const char *message, void *userdata)
