@@ -20,6 +20,8 @@ def main(demo, film):
     for command in re.findall(r"^\s*show (vgpu .*|nvidia-smi .*)$", pathlib.Path(demo).read_text(), re.M):
         if not any(line.startswith("$ " + command) for line in shown):
             wrong.append(f"it lacks: {command}")
+    if any(text.text.lstrip().startswith("export ") for text in texts):
+        wrong.append("it shows the paths of one machine")
     for words in wrong:
         print(f"{film}: {words}; make it anew with scripts/record-demo")
     sys.exit(bool(wrong))
