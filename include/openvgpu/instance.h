@@ -104,7 +104,6 @@ struct vgpu_instance {
         const struct vgpu_instance_part *const *parts;
         const char *
                 pool_group; /* those of one group keep equal memory once in the pool; "": all of its owner */
-        uint64_t kernel_limit; /* bytes of a device, by the driver, with contexts; 0: no limit */
 };
 
 struct vgpu_instance_list {

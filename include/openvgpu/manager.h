@@ -48,7 +48,6 @@ struct vgpu_manager {
         const struct vgpu_pool *pool; /* part of this result */
         uint64_t descriptors_used;    /* that vgpud uses for vGPUs, processes and connections */
         uint64_t descriptors_limit;   /* limit of @descriptors_used; 0: an old vgpud does not say */
-        const char *kernel_limits;    /* "in force", or "off" and why: vgpud --kernel-limits */
         const char *scenario; /* file that vgpud plays for NVML: vgpud --scenario; "": none */
 };
 

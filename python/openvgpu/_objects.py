@@ -116,7 +116,6 @@ class Vgpu(_Answered):
     swaps: int = 0           # times that it left or came back by itself
     demand_percent: int = 0  # of its memory that has moved, while it is leaving or coming in
     spilled_memory: int = 0  # of its evicted memory, on disk instead of in host memory
-    kernel_limit: int = 0  # what the driver lets it have of a device, contexts included; 0: no limit
     parts: tuple[Part, ...] = ()  # its devices, as its programs count them; (): an older vgpud
     pool_group: str = ""     # those of one group keep equal memory once; "": those of its owner
 
@@ -190,7 +189,6 @@ class Info:
     pool: Pool = Pool()
     descriptors_used: int = 0
     descriptors_limit: int = 0
-    kernel_limits: str = ""  # "in force", or "off" and why: vgpud --kernel-limits
     scenario: str = ""  # file that vgpud plays for NVML: vgpud --scenario; "": none
 
 

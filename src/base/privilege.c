@@ -38,10 +38,6 @@ static const struct {
         [PRIVILEGE_KEEPER] = { BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_NICE) | BIT(CAP_SYS_RESOURCE),
                                true },
         [PRIVILEGE_SAMPLER] = { 0, true },
-        /* NVIDIA's driver lets only administrators set limits. */
-        [PRIVILEGE_LIMITER] = { BIT(CAP_SYS_ADMIN), true },
-        [PRIVILEGE_LIMITING_MANAGER] = { OTHERS | DRIVER | BIT(CAP_SETPCAP) | BIT(CAP_SYS_ADMIN),
-                                         false },
 };
 
 /* Needs CAP_SETPCAP, so it comes first. */

@@ -13,8 +13,6 @@ enum privilege_program {
         PRIVILEGE_MOVER,
         PRIVILEGE_KEEPER,
         PRIVILEGE_SAMPLER,
-        PRIVILEGE_LIMITER,          /* vgpu-sampler --limit */
-        PRIVILEGE_LIMITING_MANAGER, /* vgpud, if it starts that one */
         PRIVILEGE_PROGRAMS
 };
 

@@ -88,8 +88,6 @@ static int run_info(const struct arguments *arguments, struct vgpu_client *clien
         print_line("run directory", "%s", manager->run_directory);
         print_pool(manager->pool);
         print_descriptors(manager);
-        if (manager->kernel_limits[0])
-                print_line("kernel limits", "%s", manager->kernel_limits);
         return 0;
 }
 

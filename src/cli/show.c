@@ -122,10 +122,6 @@ static void add_record(struct facts *facts, struct vgpu_client *client,
                                       : "%s, of which %s is used",
                   size_format(quota, record->frame_buffer),
                   size_format(used, record->frame_buffer_used));
-        if (record->kernel_limit > 0)
-                facts_add(facts, "kernel_limit", "driver's limit",
-                          json_integer((json_int_t)record->kernel_limit), "%s, contexts included",
-                          size_format(quota, record->kernel_limit));
         add_parts(facts, record);
         facts_add(facts, "owner", "owner", json_integer(record->owner), "%s",
                   usage_format_user(owner, record->owner));

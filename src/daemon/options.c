@@ -65,7 +65,6 @@ enum {
         OPTION_OVERCOMMIT,
         OPTION_PIN_AHEAD,
         OPTION_LEAVE_OUT,
-        OPTION_KERNEL_LIMITS,
         OPTION_LOG_LEVEL,
         OPTION_LOG_FORMAT,
         OPTION_CONFIG, /* this one and what follows stand on the command line alone */
@@ -137,9 +136,6 @@ static const struct {
           OPTION_PIN_AHEAD },
         { "leave-out", "DEVICES", "GPUs for others, with no vGPUs: none (default) or 0,2,...",
           OPTION_LEAVE_OUT },
-        { "kernel-limits", "WHERE",
-          "let the driver (R615) hold quotas, too: on, off (default) or a control group's folder",
-          OPTION_KERNEL_LIMITS },
         { "log-level", "LEVEL", "error, warning, notice, info (default) or debug",
           OPTION_LOG_LEVEL },
         { "log-format", "FORMAT", "text (default) or json, an object for each line",
@@ -328,17 +324,6 @@ static bool set_devices(uint64_t *devices, const struct configuration_place *pla
         return true;
 }
 
-static bool set_kernel_limits(struct options *options, const struct configuration_place *place,
-                              const char *value)
-{
-        if (strcmp(value, "off") != 0 && strcmp(value, "on") != 0 && *value != '/')
-                return bad(place, value, "on, off or the absolute path of a control group");
-        if (snprintf(options->kernel_limits, sizeof(options->kernel_limits), "%s",
-                     strcmp(value, "off") == 0 ? "" : value) >= (int)sizeof(options->kernel_limits))
-                return bad(place, value, "a usable path");
-        return true;
-}
-
 static bool set_swap_time(struct options *options, const struct configuration_place *place,
                           const char *value)
 {
@@ -443,8 +428,6 @@ static bool set_option(struct options *options, const struct configuration_place
                 return set_devices(&options->pin_ahead, place, argument);
         case OPTION_LEAVE_OUT:
                 return set_devices(&options->leave_out, place, argument);
-        case OPTION_KERNEL_LIMITS:
-                return set_kernel_limits(options, place, argument);
         case OPTION_LOG_LEVEL:
                 return set_log_level(options, place, argument);
         case OPTION_LOG_FORMAT:

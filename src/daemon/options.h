@@ -51,7 +51,6 @@ struct options {
         char cdi_path[PATHS_MAX];   /* absolute, or "": no vGPUs for containers */
         uint32_t swap_percent; /* of the time, at most, spent on a vGPU that leaves by itself */
         uint64_t overcommit;   /* a bit for each device that may promise more than it has */
-        char kernel_limits[PATHS_MAX]; /* "": off, "on", or a control group's folder */
         uint64_t pin_ahead; /* a bit for each device that is made ready for the vGPUs of others */
         uint64_t leave_out; /* a bit for each device that has no vGPUs */
         uint64_t cdi_new;   /* bytes, at most, of a vGPU that a container has made; 0: none is */

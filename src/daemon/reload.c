@@ -32,7 +32,6 @@ static const struct {
         FIXED("overcommit", overcommit),
         FIXED("pin-ahead", pin_ahead),
         FIXED("leave-out", leave_out),
-        FIXED("kernel-limits", kernel_limits),
         FIXED("group", group),
         FIXED("watchers", watchers),
         FIXED("stewards", stewards),

@@ -15,10 +15,9 @@
 #include "manager/simulation.h"
 #include "manager/startup.h"
 
-static void give_up_privilege(const struct options *options)
+static void give_up_privilege(void)
 {
-        bool sets_limits = options->kernel_limits[0] && !options->simulate;
-        int r = privilege_keep(sets_limits ? PRIVILEGE_LIMITING_MANAGER : PRIVILEGE_MANAGER);
+        int r = privilege_keep(PRIVILEGE_MANAGER);
 
         if (r < 0)
                 log_event(LOG_LEVEL_WARNING, "the kernel lets vgpud give up no capabilities",
@@ -126,7 +125,7 @@ int main(int argc, char **argv)
         }
         log_init(options.log_level, options.is_log_json);
         reload_block(&options);
-        give_up_privilege(&options);
+        give_up_privilege();
         if (run_manager(&options, &failure) >= 0)
                 return 0;
         fprintf(stderr, "vgpud: %s\n", failure.message);

@@ -22,7 +22,6 @@
 #include "daemon/process.h"
 #include "daemon/run-lock.h"
 #include "manager/control/control.h"
-#include "manager/fence/fence.h"
 #include "manager/guests/guest-socket.h"
 #include "manager/history/history.h"
 #include "manager/image/held.h"
@@ -331,8 +330,6 @@ static int load(struct manager *manager, struct failure *failure)
                 r = residency_new(&manager->residency, manager);
         if (r == 0)
                 r = history_new(&manager->history, manager);
-        if (r == 0)
-                r = fence_new(&manager->fence, manager, failure);
         image_subscribe(manager);
         for (size_t i = 0; r == 0 && i < manager->n_devices; i++)
                 r = schedule_new(&manager->device[i].schedule, &manager->device[i]);
@@ -340,8 +337,6 @@ static int load(struct manager *manager, struct failure *failure)
                 r = meter_new(&manager->meter, manager);
         if (r == 0)
                 r = recovery_load(manager);
-        if (r == 0)
-                fence_sweep(manager->fence);
         return r;
 }
 
@@ -613,7 +608,6 @@ struct manager *manager_free(struct manager *manager)
                 instance_free(instance);
         manager->residency = residency_free(manager->residency);
         manager->history = history_free(manager->history);
-        manager->fence = fence_free(manager->fence);
         manager->backlog = backlog_free(manager->backlog);
         manager->burial = burial_free(manager->burial);
         manager->pool = pool_free(manager->pool);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vgpu-sampler NVML-LIBRARY UUID...: what wire/sampler.h says; --limit ...: what wire/limiter.h says. */
+/* vgpu-sampler NVML-LIBRARY UUID...: what wire/sampler.h says. */
 #include "wire/sampler.h"
 
 #include <poll.h>
@@ -14,7 +14,6 @@
 #include "base/cleanup.h"
 #include "base/privilege.h"
 #include "sampler/library.h"
-#include "sampler/limit.h"
 #include "sampler/present.h"
 #include "sampler/use.h"
 
@@ -63,8 +62,6 @@ int main(int argc, char **argv)
         uint16_t n = (uint16_t)(argc - 2);
         CLEANUP(freep) struct device *devices = NULL;
 
-        if (argc > 1 && strcmp(argv[1], LIMITER_OPTION) == 0)
-                return limit_main(argc, argv);
         (void)privilege_keep(PRIVILEGE_SAMPLER);
         if (argc < 3) {
                 fprintf(stderr, "vgpu-sampler is started by vgpud\n");

@@ -19,7 +19,6 @@
 
 #include "base/cleanup.h"
 #include "sim/host.h"
-#include "sim/limit.h"
 
 static void lock(struct holdings *holdings)
 {
@@ -81,25 +80,22 @@ static bool remove_unheld(struct holdings *holdings, const char *name)
 }
 
 struct shared {
-        uint32_t device, limit;
+        uint32_t device;
         uint64_t size;
 };
 
-/* DEVICE-SIZE-LIMIT-INODE, as any user may have written it */
+/* DEVICE-SIZE-INODE, as any user may have written it */
 static bool read_name(const struct host *host, const char *name, struct shared *ret_shared)
 {
-        if (sscanf(name, "%u-%lu-%u-", &ret_shared->device, &ret_shared->size,
-                   &ret_shared->limit) != 3 ||
-            ret_shared->device >= host->n_devices || ret_shared->limit > HOST_LIMITS)
+        if (sscanf(name, "%u-%lu-", &ret_shared->device, &ret_shared->size) != 2 ||
+            ret_shared->device >= host->n_devices)
                 return false;
         if (ret_shared->size > host->device[ret_shared->device].memory)
                 ret_shared->size = host->device[ret_shared->device].memory;
         return true;
 }
 
-/* Row 0 is of those without a limit. */
-static void add_files(struct holdings *holdings, DIR *folder, uint64_t (*sum)[HOST_DEVICES_MAX],
-                      uint32_t n_limits)
+static void add_files(struct holdings *holdings, DIR *folder, uint64_t *sum)
 {
         struct dirent *entry;
         struct shared shared;
@@ -107,35 +103,22 @@ static void add_files(struct holdings *holdings, DIR *folder, uint64_t (*sum)[HO
         while ((entry = readdir(folder)))
                 if (read_name(holdings->view.host, entry->d_name, &shared) &&
                     !remove_unheld(holdings, entry->d_name))
-                        sum[shared.limit <= n_limits ? shared.limit : 0][shared.device] +=
-                                shared.size;
+                        sum[shared.device] += shared.size;
 }
 
 static void count_shared(struct holdings *holdings)
 {
-        const struct host *host = holdings->view.host;
-        uint32_t n_limits = limit_count(host);
-        uint64_t(*sum)[HOST_DEVICES_MAX] = calloc(n_limits + 1, sizeof(*sum));
+        uint64_t sum[HOST_DEVICES_MAX] = { 0 };
         int fd = openat(holdings->memory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *folder = fd < 0 ? NULL : fdopendir(fd);
 
-        if (!folder || !sum) {
-                if (folder)
-                        (void)closedir(folder);
-                else
-                        (void)fd_close(fd);
-                free(sum);
+        if (!folder) {
+                (void)fd_close(fd);
                 return;
         }
-        add_files(holdings, folder, sum, n_limits);
+        add_files(holdings, folder, sum);
         (void)closedir(folder);
-        for (uint32_t i = 0; i < n_limits; i++) {
-                WRITE(holdings, sum[i + 1], limit_shared[i]);
-                for (uint32_t device = 0; device < host->n_devices; device++)
-                        sum[0][device] += sum[i + 1][device];
-        }
-        WRITE(holdings, sum[0], shared);
-        free(sum);
+        WRITE(holdings, sum, shared);
 }
 
 /* Our slot as it should be: whoever can write the file can also have truncated it. */
@@ -193,8 +176,7 @@ static bool has_room(struct holdings *holdings, int device, uint64_t size)
 {
         CLEANUP(freep) struct host_slots_copy *copy = copy_slots(holdings, device);
 
-        return copy && sum_free(holdings, copy, device) >= size &&
-               limit_has_room(&holdings->view, copy, holdings->own.used[device], device, size);
+        return copy && sum_free(holdings, copy, device) >= size;
 }
 
 static void write_used(struct holdings *holdings, int device)
@@ -247,25 +229,18 @@ uint64_t holdings_get_free(struct holdings *holdings, int device)
         return left;
 }
 
-/* What is under a limit counts there, too. */
-static void add_shared(struct holdings *holdings, int device, uint32_t limit, uint64_t size)
+static void add_shared(struct holdings *holdings, int device, uint64_t size)
 {
         uint64_t sum;
 
         READ(holdings, sum, shared[device]);
         sum += size;
         WRITE(holdings, sum, shared[device]);
-        if (limit == 0)
-                return;
-        READ(holdings, sum, limit_shared[limit - 1][device]);
-        sum += size;
-        WRITE(holdings, sum, limit_shared[limit - 1][device]);
 }
 
 /* In this order, so that a kill in between leaves too much counted, which the next reap repairs. */
 int holdings_share(struct holdings *holdings, int fd, int device, uint64_t size)
 {
-        uint32_t limit = limit_of_us(holdings->view.host);
         char from[32], name[64];
         struct stat status;
         int r = 0;
@@ -273,13 +248,12 @@ int holdings_share(struct holdings *holdings, int fd, int device, uint64_t size)
         if (fstat(fd, &status) < 0)
                 return -errno;
         (void)snprintf(from, sizeof(from), "/proc/self/fd/%d", fd);
-        (void)snprintf(name, sizeof(name), "%d-%lu-%u-%lu", device, size, limit,
-                       (uint64_t)status.st_ino);
+        (void)snprintf(name, sizeof(name), "%d-%lu-%lu", device, size, (uint64_t)status.st_ino);
         lock(holdings);
-        add_shared(holdings, device, limit, size);
+        add_shared(holdings, device, size);
         if (linkat(AT_FDCWD, from, holdings->memory, name, AT_SYMLINK_FOLLOW) < 0) {
                 r = -errno;
-                add_shared(holdings, device, limit, -size);
+                add_shared(holdings, device, -size);
         } else {
                 holdings_refund(holdings, device, size);
         }

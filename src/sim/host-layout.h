@@ -18,21 +18,20 @@
  * The directory is its owner's as well, so that no other user can put anything in the place of a file.
  *
  * Device memory lies in the folder @memory, on a tmpfs: each allocation is a file without a name;
- * one that has been exported gets a name there, DEVICE-SIZE-LIMIT-INODE, so that others can see whether
- * anybody still holds it (memory-file.h); LIMIT is the number of the limit that it counts for, or 0.
+ * one that has been exported gets a name there, DEVICE-SIZE-INODE, so that others can see whether
+ * anybody still holds it (memory-file.h).
  */
 
 #include <stdint.h>
 
 #define HOST_MAGIC           0x54534f48u /* "HOST" */
-#define HOST_VERSION         7u
+#define HOST_VERSION         8u
 #define HOST_DEVICES_MAX     32
 #define HOST_SLOTS           2048
 #define HOST_SLOTS_KEPT      64 /* the first, for the programs of the host itself (host.h) */
 #define HOST_WAITS_AT        ((uint64_t)HOST_SLOTS) /* bytes to lock: as many as slots for each device */
 #define HOST_DEVICE_NAME_MAX 96
 #define HOST_PATH_MAX        256
-#define HOST_LIMITS          4096
 
 struct host_device {
         char name[HOST_DEVICE_NAME_MAX]; /* "NVIDIA H200" */
@@ -52,21 +51,13 @@ enum host_busy {
         HOST_BUSY_KINDS,
 };
 
-/* Of a control group, on each device (limit.h). */
-struct host_limit {
-        char path[HOST_PATH_MAX]; /* "": free */
-        _Atomic uint64_t bytes;
-};
-
 struct host {
         uint32_t magic;
         uint32_t version;
         uint32_t n_devices;
-        _Atomic uint32_t n_limits;
         char specification[HOST_PATH_MAX];
         char memory[HOST_PATH_MAX]; /* absolute path of the folder */
         struct host_device device[HOST_DEVICES_MAX];
-        struct host_limit limit[HOST_LIMITS];
 };
 
 struct host_slot {
@@ -85,8 +76,6 @@ struct host_slots {
         struct host_slot slot[HOST_SLOTS];
         uint64_t shared
                 [HOST_DEVICES_MAX]; /* bytes in exported files; can be too much, never too little */
-        uint64_t limit_shared[HOST_LIMITS]
-                             [HOST_DEVICES_MAX];         /* the same, of the processes of a limit */
         uint64_t used[HOST_DEVICES_MAX][HOST_SLOTS];     /* bytes, without what is exported */
         uint64_t contexts[HOST_SLOTS][HOST_DEVICES_MAX]; /* bytes of them that its contexts take */
         /* Nanoseconds since the slot was claimed; kept when the process dies, until the next claim. */

@@ -15,8 +15,7 @@ static bool is_whole(const struct host *host)
 {
         if (host->magic != HOST_MAGIC || host->version != HOST_VERSION)
                 return false;
-        if (host->n_devices > HOST_DEVICES_MAX || host->n_limits > HOST_LIMITS ||
-            !is_text(host->memory, sizeof(host->memory)))
+        if (host->n_devices > HOST_DEVICES_MAX || !is_text(host->memory, sizeof(host->memory)))
                 return false;
         for (uint32_t i = 0; i < host->n_devices; i++)
                 if (!is_text(host->device[i].name, sizeof(host->device[i].name)) ||

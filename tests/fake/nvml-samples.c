@@ -10,8 +10,6 @@
  *                       "UUID encoder PID ID CODEC WIDTH HEIGHT FPS LATENCY" and
  *                       "UUID capture PID ID TYPE WIDTH HEIGHT FPS LATENCY DISPLAY FLAGS MAXWIDTH MAXHEIGHT"
  *
- *   FAKE_NVML_LIMITS    gets a line "UUID GROUP SOFT HARD" of each memory limit that is set (R615).
- *
  * Without the file that is not supported, as it is on a device with MIG or without an encoder. Built with
  * FAKE_IS_OLD it lacks the functions of the second.
  */
@@ -39,8 +37,6 @@ EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
                                                           nvmlProcessesUtilizationInfo_v1_t *info);
 
 #ifndef FAKE_IS_OLD
-EXPORT nvmlReturn_t nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t device,
-                                                 nvmlSetMemoryLimits_v1_t *limits);
 EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device,
                                                             unsigned int *count,
                                                             nvmlProcessInfo_t *processes);
@@ -48,20 +44,6 @@ EXPORT nvmlReturn_t nvmlDeviceGetEncoderSessions(nvmlDevice_t device, unsigned i
                                                  nvmlEncoderSessionInfo_t *sessions);
 EXPORT nvmlReturn_t nvmlDeviceGetFBCSessions(nvmlDevice_t device, unsigned int *count,
                                              nvmlFBCSessionInfo_t *sessions);
-#endif
-
-#ifndef FAKE_IS_OLD
-nvmlReturn_t nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t device, nvmlSetMemoryLimits_v1_t *limits)
-{
-        const char *path = getenv("FAKE_NVML_LIMITS");
-        FILE *file = path ? fopen(path, "ae") : NULL;
-
-        if (!file)
-                return NVML_ERROR_NOT_SUPPORTED;
-        fprintf(file, "%s %s %llu %llu\n", device->uuid, limits->nameSpace, limits->softLimit,
-                limits->hardLimit);
-        return fclose(file) == 0 ? NVML_SUCCESS : NVML_ERROR_UNKNOWN;
-}
 #endif
 
 nvmlReturn_t nvmlInit_v2(void)

@@ -54,7 +54,6 @@ json_t *describe_manager(const struct manager *manager)
                 .nvml_path = manager->nvml_path,
                 .run_directory = manager->options->run_directory,
                 .pool = &pool,
-                .kernel_limits = manager->kernel_limits,
                 .scenario = manager->options->scenario_path,
         };
 
@@ -230,7 +229,6 @@ static void get_instance(const struct instance *instance, struct vgpu_instance *
                 .waited_seconds = (double)instance->residency.sums.waited_ns / 1e9,
                 .n_swaps = instance->residency.sums.n_swaps,
                 .demand_percent = view.percent,
-                .kernel_limit = instance->kernel_limit,
         };
 }
 

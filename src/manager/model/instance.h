@@ -100,7 +100,6 @@ struct instance {
         struct residency_instance residency;
         uint32_t share;            /* percent of its device; 0: none */
         uint32_t encoder_capacity; /* percent */
-        uint64_t kernel_limit; /* bytes, by the driver, of its control group; 0: none is in force */
 
         struct container_space space; /* of the container that it was made for; all 0: none */
 

@@ -32,7 +32,6 @@ struct container_maker;
 struct control;
 struct device;
 struct fair_queue;
-struct fence;
 struct pinning;
 struct guest_socket;
 struct history;
@@ -96,9 +95,7 @@ struct manager {
         struct history *history;                       /* what happened to vGPUs */
         struct residency *residency;                   /* who leaves and comes by itself */
         struct control *control;
-        char kernel_limits[128]; /* fence/fence.h: "in force", or "off" and why */
-        struct fence *fence;     /* NULL: off */
-        struct tally tally;      /* of operations */
+        struct tally tally; /* of operations */
         bool is_ready; /* clients are served: what a former manager left is in order, or takes long */
         sd_event_source *patience; /* with that: it ends then */
 };
