@@ -81,11 +81,10 @@ unsigned char fake_maker_read(CUdeviceptr pointer)
 /* It goes at one of the next waits: the agent, too, may be asking the driver something. */
 void fake_maker_wait_until_mapped(int n)
 {
-        for (int i = 0; fake_maker.n_mapped != n && i < 5000; i++) {
+        while (fake_maker.n_mapped != n) { /* what hangs is ended by the time-out of the test */
                 check(cuCtxSynchronize() == CUDA_SUCCESS);
                 usleep(1000);
         }
-        check(fake_maker.n_mapped == n);
 }
 
 /* The manager: answers questions for memory, and hears whose memory we have. */

@@ -48,7 +48,7 @@ static void wait_for_strokes(unsigned int n)
  */
 static void wait_until_given_back(const struct instance_page_slot *slot)
 {
-        for (int i = 0; i < 1000 && slot->used[INSTANCE_PAGE_MOVABLE] > 2 * MIB; i++) {
+        while (slot->used[INSTANCE_PAGE_MOVABLE] > 2 * MIB) {
                 check(cuCtxSynchronize() == CUDA_SUCCESS);
                 usleep(1000);
         }

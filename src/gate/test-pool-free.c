@@ -57,9 +57,8 @@ static CUstream held_stream(void)
 /* The agent counts a piece as gone right behind its unmapping. */
 static void wait_until_nothing_is_charged(void)
 {
-        for (int i = 0; i < 60000 && page->slot[FAKE_SLOT].n_allocations > 0; i++)
+        while (page->slot[FAKE_SLOT].n_allocations > 0)
                 usleep(1000);
-        check(page->slot[FAKE_SLOT].n_allocations == 0);
 }
 
 FAKE_TEST(test_pointers_in_one_piece_share_it_and_it_goes_with_the_last)
