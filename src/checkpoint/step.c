@@ -8,10 +8,12 @@
 
 #include "checkpoint/step.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/fault.h"
+#include "base/freezer.h"
 #include "base/packet.h"
 #include "base/process-stat.h"
 #include "checkpoint/driver.h"
@@ -145,19 +147,29 @@ static int check_caller(struct job *job, enum step step)
 }
 
 /*
- * The driver's thread in a stopped process can't answer. Measured: then not even the question for
+ * The driver's thread in a process that is stopped or frozen can't answer. Measured: then not even the question for
  * its state returns, and no time-out of a lock passes.
  */
-static int check_stopped(struct job *job, int i)
+static int check_halted(struct job *job, int i)
 {
         int pid = job->answer.process[i].pid;
+        char folder[PATH_MAX];
         struct process_stat stat;
 
-        if (process_stat_read(&stat, pid) < 0 || stat.state != 'T' || !whereabouts_has_driver(pid))
+        if (process_stat_read(&stat, pid) < 0 || stat.state == 'Z' || !whereabouts_has_driver(pid))
                 return 0;
-        return job_fail(job, i, VGPU_CHECKPOINT_ERROR_WRONG_STATE, "", CUDA_SUCCESS,
-                        "continue it first: kill -CONT",
-                        "process %d is stopped by a signal: the driver could not reach it", pid);
+        if (stat.state == 'T')
+                return job_fail(job, i, VGPU_CHECKPOINT_ERROR_WRONG_STATE, "", CUDA_SUCCESS,
+                                "continue it first: kill -CONT",
+                                "process %d is stopped by a signal: the driver could not reach it",
+                                pid);
+        if (!freezer_find(pid, folder))
+                return 0;
+        return job_fail(
+                job, i, VGPU_CHECKPOINT_ERROR_WRONG_STATE, "", CUDA_SUCCESS,
+                "thaw it first: docker unpause, podman unpause",
+                "process %d is frozen (its container is paused): the driver could not reach it",
+                pid);
 }
 
 static int fail_state(struct job *job, int i)
@@ -199,7 +211,7 @@ static int run_step(struct job *job, int i, enum step step)
         uint64_t start, *time = (uint64_t *)(void *)((char *)process + steps[step].time);
         CUresult code;
 
-        if (check_caller(job, step) < 0 || check_stopped(job, i) < 0 ||
+        if (check_caller(job, step) < 0 || check_halted(job, i) < 0 ||
             (step != STEP_LOCK && storage_check_lost(job, i) < 0) || step_check(job, i, step) < 0)
                 return -1;
         tell(job, i, steps[step].call);
@@ -247,7 +259,7 @@ int step_read_state(struct job *job, int i)
         CUprocessState state;
         CUresult code;
 
-        if (check_stopped(job, i) < 0)
+        if (check_halted(job, i) < 0)
                 return -1;
         tell(job, i, "cuCheckpointProcessGetState");
         code = JOB_CALL(job, i, cuCheckpointProcessGetState, &state);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong when a checkpoint is asked for: what both commands say, and how they exit."""
+import contextlib
 import json
 import os
 import pwd
@@ -8,6 +9,7 @@ import subprocess
 import unittest
 
 import commands
+import freezer
 
 DONE, FAILED, USAGE, NO_CUDA, TIMED_OUT, LOST = range(6)
 ACTIONS = ["state", "lock", "checkpoint", "restore", "unlock", "suspend", "resume", "toggle", "tid"]
@@ -49,6 +51,17 @@ class Situations(commands.Case):
                 self.refuse(FAILED, action, pid, says="one can be")
                 self.assertEqual(self.vgpu("state", pid)[1], state + "\n")
             self.assertEqual(self.vgpu(onward, pid)[0], DONE)
+
+    def test_a_process_that_does_not_run(self):
+        """The driver is not asked, for it would never answer; the process can be checkpointed when it runs again."""
+        pid = self.guest("idle").pid
+        for kind in freezer.find_kinds():
+            with contextlib.closing(kind(pid)) as group:
+                group.freeze()
+                for action in ("state", "suspend", "lock"):
+                    self.refuse(FAILED, action, pid, says=f"process {pid} {kind.halt}")
+            for action in ("suspend", "resume"):
+                self.assertEqual(self.vgpu(action, pid)[0], DONE)
 
     def test_work_that_does_not_end_in_time(self):
         pid = self.guest("busy").pid
