@@ -70,8 +70,8 @@
 #define FORMER_MOVERS_MS 30000
 #define KILLED_MOVERS_MS 5000
 
-/* So long clients wait for what a former manager left to be in order: as long as one request of it may take. */
-#define PATIENCE_MS 10000
+/* So long clients wait for what a former manager left to be in order: less than they wait for an operation (10 s). */
+#define PATIENCE_MS 5000
 
 /* Surroundings: directories, limits, paths. */
 
