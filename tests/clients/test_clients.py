@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""nvidia-smi, nvtop and pynvml of Debian, unmodified, against our libnvidia-ml.so.1.
+"""nvidia-smi, nvtop, btop, nvitop, glances, netdata and pynvml of Debian, unmodified, against our libnvidia-ml.so.1.
 
 On a state page made by make-state-page.c, whose values are looked for in what they print; and on a real
 vgpud with simulated devices.
@@ -34,9 +34,16 @@ ROOT = None
 TENANTS = {"tenant-a": 3251634213, "tenant-b": 3251634214}
 
 
+def look(name):
+    """The program of this name that was fetched, or None."""
+    return next((str(path) for path in ROOT.rglob(name) if path.is_file() and os.access(path, os.X_OK)
+                 and "share" not in path.parts), None)
+
+
 def find(name):
-    return str(next(path for path in ROOT.rglob(name) if path.is_file() and os.access(path, os.X_OK)
-                    and "share" not in path.parts))
+    path = look(name)
+    assert path, f"{name} was not fetched"
+    return path
 
 
 class OnMadeBoard(unittest.TestCase):
@@ -198,32 +205,110 @@ class NvidiaSmi(OnMadeBoard):
         self.assertIn("couldn't communicate", self.smi(code=9))
 
 
-class Nvtop(OnMadeBoard):
-    def screen(self, seconds=20):
-        """What it draws in a terminal until both devices and the process are there."""
+class OnScreen(OnMadeBoard):
+    """Clients that draw in a terminal."""
+
+    def screen(self, *words, client, seconds=20):
+        """What it draws until all of @words are there."""
         pid, terminal = pty.fork()
         if pid == 0:
-            os.execve(find("nvtop"), ["nvtop"], self.environment)
+            os.execve(find(client), [client], {**self.environment, "LANG": "C.UTF-8"})
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
-        seen, end = "", time.monotonic() + seconds
+        seen, end = b"", time.monotonic() + seconds
         try:
-            while time.monotonic() < end and not ("6000MiB" in seen and "Device 1" in seen):
+            while time.monotonic() < end and not all(word.encode() in seen for word in words):
                 if select.select([terminal], [], [], 0.2)[0]:
-                    seen += os.read(terminal, 65536).decode(errors="replace")
+                    seen += os.read(terminal, 65536)
         except OSError:
             pass  # it ended by itself: the assertions say what is missing
         finally:
             os.kill(pid, 9)
             os.waitpid(pid, 0)
             os.close(terminal)
-        return re.sub(r"\x1b(\[[0-9;?]*[a-zA-Z]|[()][0AB]|[=>])", " ", seen)
+        return re.sub(r"\x1b(\[[0-9;?]*[a-zA-Z]|[()][0AB]|[=>])", " ", seen.decode(errors="replace"))
 
     def test_nvtop_shows_devices_and_processes(self):
-        text = self.screen()
+        text = self.screen("6000MiB", "Device 1", client="nvtop")
         self.assertRegex(text, r"Device 0 +\[NVIDIA H200\]")
         self.assertRegex(text, r"Device 1 +\[NVIDIA H200\]")
         self.assertRegex(text, r"8\.789Gi/140\.401Gi")
         self.assertRegex(text, r"4242 .*20% +6000MiB")
+
+    def test_btop_shows_devices(self):
+        btop = look("btop")
+        if not btop:
+            self.skipTest("this Debian has no btop")
+        version = re.search(r"(\d+)\.(\d+)\.\d+", self.run_client(btop, "--version"))
+        if tuple(map(int, version.groups())) < (1, 3):
+            self.skipTest("this btop knows no GPUs")
+        folder = pathlib.Path(self.directory, ".config", "btop")
+        folder.mkdir(parents=True)
+        (folder / "btop.conf").write_text('shown_boxes = "gpu0 gpu1"\nsave_config_on_exit = False\n')
+        text = self.screen("gpu1", " GiB", "0 Byte", client="btop")
+        self.assertRegex(text, r"gpu0[^\0]*H200[^\0]*gpu1[^\0]*H200")
+        for shown in (r"GPU\W+37 *%", "34 *°C", "1980 M[Hh]z", r"PWR\W+12[12]\b[^W]*W"):
+            self.assertRegex(text, shown)
+        self.assertRegex(text, r"Used:\W+8\.7[89] GiB")
+
+
+class Monitors(OnMadeBoard):
+    """Clients in Python that print lines."""
+
+    def setUp(self):
+        super().setUp()
+        self.modules = next(ROOT.rglob("pynvml.py")).parent
+
+    def run_module(self, name, *arguments):
+        """What a program that is a Python module prints; skips the test where it cannot run."""
+        if not (self.modules / name).exists():
+            self.skipTest(f"this Debian has no {name}")
+        done = subprocess.run([sys.executable, "-m", name, *arguments], text=True, timeout=100,
+                              env={**self.environment, "PYTHONPATH": str(self.modules)}, capture_output=True)
+        missing = re.search("ModuleNotFoundError.*|ImportError.*", done.stderr)
+        if missing:
+            self.skipTest(f"this Python lacks something: {missing[0]}")
+        return done.stdout
+
+    def test_nvitop_shows_devices_and_processes(self):
+        text = self.run_module("nvitop", "-1", "--no-unicode")
+        self.assertRegex(text, r" 34C +P0 +12[12]W / 700W \| +9000MiB / 140\.4GiB \| +37% ")
+        self.assertRegex(text, r"\| +0 +4242 C .* 6000MiB ")
+
+    def test_glances_shows_devices(self):
+        if list(self.modules.glob("Glances-3.*")):
+            self.skipTest("Glances 3 asks for py3nvml, which Debian lacks")
+        text = self.run_module("glances", "--stdout", "gpu", "--stop-after", "2")
+        self.assertRegex(text, r"'NVIDIA H200', 'mem': 6\.2\d+, 'proc': 37, 'temperature': 34.*"
+                         r"'NVIDIA H200', 'mem': 0\.0, 'proc': 37, 'temperature': 34")
+
+    def test_netdata_collects_what_nvidia_smi_tells(self):
+        plugin = next(ROOT.rglob("python.d.plugin"), None)
+        if not plugin:
+            self.skipTest("this Debian has no netdata-plugins-python")
+        folder = pathlib.Path(self.directory, "netdata")
+        folder.mkdir()
+        (folder / "python.d.conf").write_text("nvidia_smi: yes\n")
+        (folder / "nvidia-smi").symlink_to(find("nvidia-smi"))
+        collector = subprocess.Popen(
+            [sys.executable, str(plugin), "nvidia_smi", "1"], text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, start_new_session=True,
+            env={**self.environment, "PATH": f"{folder}:{os.environ['PATH']}",
+                 **{f"NETDATA_{name}": str(folder) for name in ("USER_CONFIG_DIR", "LIB_DIR", "LOCK_DIR")},
+                 "NETDATA_STOCK_CONFIG_DIR": str(plugin.parents[1] / "conf.d"),
+                 "NETDATA_PLUGINS_DIR": str(plugin.parent)})
+        self.addCleanup(collector.stdout.close)
+        self.addCleanup(collector.wait)
+        self.addCleanup(os.killpg, collector.pid, 9)  # with the nvidia-smi that it started
+        lines = []
+        for line in collector.stdout:
+            lines.append(line.strip())
+            if "ModuleNotFoundError" in line:
+                self.skipTest(f"its Python lacks something: {line}")
+            if line.startswith("BEGIN netdata.runtime_nvidia_smi"):
+                break
+        for line in ("gpu0_gpu_util' = 37", "gpu0_fb_memory_used' = 9000", "gpu1_gpu_temp' = 34",
+                     "gpu0_sm_clock' = 1980", "gpu0_process_mem_4242' = 6000"):
+            self.assertIn(f"SET '{line}", lines)
 
 
 class Pynvml(OnMadeBoard):
@@ -272,7 +357,7 @@ class WithManager(unittest.TestCase):
 def main():
     global ROOT
     try:
-        ROOT = packages.fetch(os.environ["TEST_PACKAGES"], *packages.NAMES)
+        ROOT = packages.fetch(os.environ["TEST_PACKAGES"], *packages.NAMES, rare=packages.RARE)
     except packages.Missing as error:
         print(f"1..0 # SKIP Debian's packages cannot be had: {error}")
         return

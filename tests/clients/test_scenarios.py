@@ -342,7 +342,7 @@ def main():
     global SMI
     stage.make()
     try:
-        root = packages.fetch(os.environ["TEST_PACKAGES"], *packages.NAMES)
+        root = packages.fetch(os.environ["TEST_PACKAGES"], *packages.NAMES, rare=packages.RARE)
     except packages.Missing as error:
         print(f"1..0 # SKIP Debian's packages cannot be had: {error}")
         return

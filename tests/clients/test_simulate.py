@@ -270,7 +270,7 @@ class OtherClients(Simulated):
 def main():
     global ROOT
     try:
-        ROOT = packages.fetch(os.environ["TEST_PACKAGES"], *packages.NAMES)
+        ROOT = packages.fetch(os.environ["TEST_PACKAGES"], *packages.NAMES, rare=packages.RARE)
     except packages.Missing as error:
         print(f"1..0 # SKIP Debian's packages cannot be had: {error}")
         return
