@@ -13,6 +13,7 @@
 #define FRAME_RETURN  0
 #define FRAME_RBX     8
 #define FRAME_ENTRY   16
+#define FRAME_STACK   24
 
 /* Launches that a caller keeps to itself before it adds them to the instance page. */
 #define CALLER_LAUNCHES_MAX 64

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "gate/child.h"
+#include "gate/leave.h"
 #include "gate/wake.h"
 
 static_assert(sizeof(struct caller) == CALLER_SIZE, "the stubs rely on it");
@@ -24,6 +25,7 @@ static_assert(sizeof(struct caller_frame) == FRAME_SIZE, "the stubs rely on it")
 static_assert(offsetof(struct caller_frame, return_address) == FRAME_RETURN, "see above");
 static_assert(offsetof(struct caller_frame, rbx) == FRAME_RBX, "see above");
 static_assert(offsetof(struct caller_frame, entry) == FRAME_ENTRY, "see above");
+static_assert(offsetof(struct caller_frame, stack) == FRAME_STACK, "see above");
 
 /* Full from the start, so that one test in the stubs finds both a full record and none at all. */
 static struct caller no_caller = { .top = (struct caller_frame *)(&no_caller + 1) };
@@ -33,7 +35,6 @@ __thread struct caller *caller_self = &no_caller;
 
 _Atomic uint32_t gate_closed;
 
-static _Atomic unsigned int n_waiting;
 static _Atomic uint32_t n_wakes; /* of those that wait; the futex on which they sleep */
 static _Atomic uint64_t end_ns;  /* of all waiting; 0: the process does not end */
 
@@ -118,6 +119,7 @@ bool caller_begin(uint32_t entry)
         if (((uintptr_t)frame & (CALLER_SIZE - 1)) == 0)
                 return false; /* no record, or no room in it */
         atomic_store(&frame->entry, entry);
+        frame->stack = (uintptr_t)__builtin_frame_address(0);
         atomic_store(&caller->top, frame + 1);
         if (was_inside || !atomic_load(&gate_closed))
                 return true;
@@ -128,6 +130,14 @@ bool caller_begin(uint32_t entry)
 void caller_end(void)
 {
         atomic_store(&caller_self->top, atomic_load(&caller_self->top) - 1);
+}
+
+bool caller_get_innermost(uintptr_t *ret_stack)
+{
+        if (!caller_is_registered() || !caller_is_inside(caller_self))
+                return false;
+        *ret_stack = (atomic_load(&caller_self->top) - 1)->stack;
+        return true;
 }
 
 static bool never(void)
@@ -162,25 +172,34 @@ static void sleep_until(uint32_t turn, uint64_t deadline_ns)
                 NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
+static void wait_no_longer(struct leave *leave)
+{
+        (void)leave;
+        atomic_fetch_sub(&caller_self->n_waits, 1);
+}
+
 /* Until the gate is open, @may_go says so, or @may_wait does not any more. */
 static bool wait_for_gate(bool (*may_go)(void), bool (*may_wait)(void))
 {
         uint32_t turn = atomic_load(&n_wakes);
+        struct leave leave;
         bool goes_on;
 
-        atomic_fetch_add(&n_waiting, 1);
+        atomic_fetch_add(&caller_self->n_waits, 1);
+        leave_begin(&leave, wait_no_longer);
         wake_agent(); /* the manager may want to know */
         while (!(goes_on = atomic_load(&gate_closed) == GATE_IS_OPEN || may_go()) && may_wait()) {
                 sleep_until(turn, may_wait == always ? 0 : caller_get_deadline());
                 turn = atomic_load(&n_wakes);
         }
-        atomic_fetch_sub(&n_waiting, 1);
+        leave_end(&leave);
+        wait_no_longer(&leave);
         return goes_on;
 }
 
 bool caller_wait(bool (*may_go)(void))
 {
-        return wait_for_gate(may_go, has_not_ended);
+        return wait_for_gate(may_go ? may_go : never, has_not_ended);
 }
 
 void caller_wake(void)
@@ -191,17 +210,23 @@ void caller_wake(void)
 
 unsigned int caller_count_waiting(void)
 {
-        return atomic_load(&n_waiting);
+        unsigned int n = 0;
+
+        pthread_mutex_lock(&callers.lock);
+        for (const struct caller *caller = callers.first; caller; caller = caller->next)
+                n += atomic_load(&caller->n_waits) > 0;
+        pthread_mutex_unlock(&callers.lock);
+        return n;
 }
 
 /* The stubs' protocol once more: the mark, and then a look at the flag. */
 void caller_step_back(void)
 {
         for (;;) {
-                atomic_store(&caller_self->is_aside, 0);
+                atomic_store(&caller_self->aside, NULL);
                 if (!atomic_load(&gate_closed))
                         return;
-                atomic_store(&caller_self->is_aside, 1);
+                caller_step_aside();
                 (void)wait_for_gate(never, always); /* it is within a call, which goes on */
         }
 }
@@ -214,7 +239,25 @@ void caller_end_waiting(uint64_t deadline_ns)
 
 void caller_step_aside(void)
 {
-        atomic_store(&caller_self->is_aside, 1);
+        atomic_store(&caller_self->aside, atomic_load(&caller_self->top));
+}
+
+static void come_back(struct leave *leave)
+{
+        (void)leave;
+        atomic_store(&caller_self->aside, NULL);
+}
+
+void caller_nap_aside(long ns)
+{
+        const struct timespec nap = { .tv_nsec = ns };
+        struct leave leave;
+
+        leave_begin(&leave, come_back);
+        caller_step_aside();
+        nanosleep(&nap, NULL);
+        caller_step_back();
+        leave_end(&leave);
 }
 
 bool caller_find_busy(uint32_t *ret_entry)
@@ -223,7 +266,7 @@ bool caller_find_busy(uint32_t *ret_entry)
 
         pthread_mutex_lock(&callers.lock);
         for (const struct caller *caller = callers.first; caller; caller = caller->next)
-                if (caller_is_inside(caller) && !atomic_load(&caller->is_aside)) {
+                if (caller_is_inside(caller) && !caller_is_aside(caller)) {
                         *ret_entry = (uint32_t)atomic_load(&caller->frame[0].entry);
                         found = true;
                         break;
@@ -277,8 +320,8 @@ void caller_forget(void)
         if (callers.first) {
                 callers.first->next = NULL;
                 atomic_store(&callers.first->launches, 0);
+                atomic_store(&callers.first->n_waits, 0);
         }
-        atomic_store(&n_waiting, 0);
         atomic_store(&end_ns, 0);
         atomic_store(&gate_closed, 0);
 }

@@ -22,15 +22,18 @@ struct caller_frame {
         void *return_address;
         void *rbx;
         _Atomic uint64_t entry; /* read by others: to name the call */
-        uint64_t reserved;
+        uintptr_t stack;        /* the stack pointer of the call, for leave.h */
 };
 
 struct caller {
         _Alignas(CALLER_SIZE) struct caller_frame *_Atomic top; /* behind the last frame in use */
         _Atomic uint32_t
                 launches; /* not yet in the instance page: the thread adds, a flush takes */
-        _Atomic uint32_t is_aside; /* inside, but it waits for something other than the driver */
-        uint32_t step;             /* the last one in which the thread could not go on */
+        _Atomic uint32_t
+                n_waits; /* of the thread at the closed gate; a handler may wait within a wait */
+        uint32_t step;   /* the last one in which the thread could not go on */
+        /* It waits for something other than the driver while "top" is this: not in a call of a handler from there. */
+        struct caller_frame *_Atomic aside;
         struct caller *next;
         _Alignas(CALLER_FRAMES) struct caller_frame
                 frame[(CALLER_SIZE - CALLER_FRAMES) / FRAME_SIZE];
@@ -59,12 +62,21 @@ static inline bool caller_is_inside(const struct caller *caller)
         return atomic_load(&caller->top) != caller->frame;
 }
 
+/* caller_is_aside() - is it inside, but waits for something other than the driver? */
+static inline bool caller_is_aside(const struct caller *caller)
+{
+        return atomic_load(&caller->aside) == atomic_load(&caller->top);
+}
+
 /*
  * caller_begin() - mark the thread before a driver call of ours outside the guest's own calls. False: the
  * gate is closed, and the call must not be made. caller_end() removes the mark.
  */
 bool caller_begin(uint32_t entry);
 void caller_end(void);
+
+/* caller_get_innermost() - where the stack was at the innermost call of the calling thread. False: it is in none. */
+bool caller_get_innermost(uintptr_t *ret_stack);
 
 /*
  * caller_step_aside() - let the gate close while the calling thread, in the middle of a driver call of ours,
@@ -73,8 +85,11 @@ void caller_end(void);
 void caller_step_aside(void);
 void caller_step_back(void);
 
+/* caller_nap_aside() - both, and so long in between. */
+void caller_nap_aside(long ns);
+
 /*
- * caller_wait() - waits until the gate is open, or until @may_go says so. False: the process ends, and the thread may not
+ * caller_wait() - waits until the gate is open, or until @may_go (or NULL) says so. False: the process ends, and the thread may not
  * wait any longer (ending.h). caller_wake() - the waiting threads look again.
  */
 bool caller_wait(bool (*may_go)(void));

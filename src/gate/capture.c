@@ -11,6 +11,7 @@
 #include "gate/entry.h"
 #include "gate/graph.h"
 #include "gate/idle-lock.h"
+#include "gate/section.h"
 
 /* More captures at once than this are not believed; the rest is counted as ended. */
 #define CAPTURES_MAX 1024
@@ -64,6 +65,7 @@ static void begin(void)
         const struct timespec moment = { .tv_nsec = KEPT_AWAY_STEP_NS };
         uint64_t until_ns = clock_now(CLOCK_MONOTONIC) + KEPT_AWAY_NS;
 
+        section_begin();
         atomic_fetch_add(&captures.n_changing, 1);
         while (atomic_load(&captures.n_kept_away) > 0 && clock_now(CLOCK_MONOTONIC) < until_ns)
                 nanosleep(&moment, NULL);
@@ -154,6 +156,7 @@ static CUresult begun(CUresult result, CUstream stream, bool is_per_thread, CUgr
         }
         atomic_fetch_sub(&captures.n_changing, 1);
         idle_release();
+        section_end();
         return result;
 }
 

@@ -10,6 +10,7 @@
 #include "gate/capture.h"
 #include "gate/child.h"
 #include "gate/entry.h"
+#include "gate/leave.h"
 #include "gate/peer.h"
 
 static struct {
@@ -85,13 +86,22 @@ static CUresult free_something(void)
         return result == CUDA_SUCCESS ? DRIVER(cuMemFree_v2)(pointer) : result;
 }
 
+static void let_begin(struct leave *leave)
+{
+        (void)leave;
+        capture_let_begin();
+}
+
 CUresult context_finish(CUcontext context)
 {
+        struct leave leave;
         CUresult result;
 
         if (!capture_keep_away())
                 return run_in(context, free_something);
+        leave_begin(&leave, let_begin);
         result = run_in(context, synchronize);
+        leave_end(&leave);
         capture_let_begin();
         if (result ==
             CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) /* kept away for too long, it has begun */

@@ -12,6 +12,7 @@
 #include "gate/pool-import.h"
 #include "gate/pool.h"
 #include "gate/quota.h"
+#include "gate/section.h"
 #include "gate/settings.h"
 #include "gate/step.h"
 #include "gate/turns.h"
@@ -54,9 +55,13 @@ static void start_once(void)
 static bool begin_thread(void)
 {
         static pthread_once_t once = PTHREAD_ONCE_INIT;
+        bool is_registered;
 
+        section_begin(); /* others wait for who is first */
         pthread_once(&once, start_once);
-        return caller_register();
+        is_registered = caller_is_registered() || caller_register();
+        section_end();
+        return is_registered;
 }
 
 static bool may_step(void)
@@ -73,6 +78,7 @@ static bool enter_in_step(uint32_t entry)
         if (!may_step())
                 return false;
         atomic_store(&frame->entry, entry);
+        frame->stack = (uintptr_t)__builtin_frame_address(0);
         atomic_store(&caller_self->top, frame + 1);
         if (!step_take(entry)) {
                 atomic_store(&caller_self->top, frame);
@@ -82,6 +88,14 @@ static bool enter_in_step(uint32_t entry)
         if (step_is_launch(entry))
                 atomic_fetch_add(&caller_self->launches, 1);
         return true;
+}
+
+/* Not so in a handler that has interrupted a wait outside of the driver: there the gate may be closed. */
+static entry_function within(uint32_t entry)
+{
+        if (!caller_is_aside(caller_self))
+                return entry_target[entry];
+        return caller_wait(NULL) ? stub_address[entry] : (entry_function)deinitialized;
 }
 
 /*
@@ -101,7 +115,7 @@ static entry_function where_to(uint32_t entry)
         if (atomic_load(&caller_self->launches) > 0)
                 flush(caller_self);
         else if (caller_is_inside(caller_self))
-                return entry_target[entry];
+                return within(entry);
         else if (enter_in_step(entry))
                 return stub_marked;
         else if (!caller_wait(may_step))

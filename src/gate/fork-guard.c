@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "gate/section.h"
+
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 /*
  * Should the driver watch forks only after us, its locks may be held by who waits here, and wanted by
@@ -31,7 +33,7 @@ static void before_fork(void)
 
         clock_gettime(CLOCK_MONOTONIC, &end);
         end.tv_sec += PATIENCE_S;
-        is_held = pthread_mutex_clocklock(&guard, CLOCK_MONOTONIC, &end) == 0;
+        is_held = section_lock_until(&guard, &end) == 0;
 }
 
 static void in_parent(void)
@@ -43,6 +45,8 @@ static void in_parent(void)
 static void in_child(void)
 {
         pthread_mutex_init(&guard, NULL);
+        if (is_held)
+                section_end();
 }
 
 static void watch(void)

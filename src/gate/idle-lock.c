@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 
+#include "gate/section.h"
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int n_ending; /* calls that may end a context; under the lock */
 
@@ -13,7 +15,7 @@ void idle_hold(void)
 
 bool idle_try_hold(void)
 {
-        if (pthread_mutex_trylock(&lock) != 0)
+        if (section_try_lock(&lock) != 0)
                 return false;
         if (n_ending == 0)
                 return true;

@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/fault.h"
@@ -137,13 +136,10 @@ static int ask(struct physical *physical, CUresult *ret_code)
 
 static int ask_patiently(struct physical *physical, CUresult *ret_code)
 {
-        const struct timespec nap = { .tv_nsec = ASK_AGAIN_NS };
         int r;
 
         while ((r = ask(physical, ret_code)) == -EAGAIN) {
-                caller_step_aside();
-                nanosleep(&nap, NULL);
-                caller_step_back();
+                caller_nap_aside(ASK_AGAIN_NS);
         }
         return r;
 }

@@ -11,15 +11,17 @@
 #include "gate/agent.h"
 #include "gate/child.h"
 #include "gate/entry.h"
+#include "gate/leave.h"
 #include "gate/link.h"
 #include "gate/log.h"
+#include "gate/section.h"
 #include "gate/visible.h"
 
 static struct {
         pthread_mutex_t lock;
         bool is_member;
         bool is_initialized; /* the driver is, by this process or by the one that it was forked from */
-} join = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} join = { .lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP };
 
 static CUresult join_locked(void)
 {
@@ -48,16 +50,27 @@ static CUresult join_locked(void)
         return CUDA_SUCCESS;
 }
 
-/* Other threads that initialise at the same time wait for the outcome. */
+static void leave_lock(struct leave *leave)
+{
+        (void)leave;
+        section_begin(); /* that of the lock was paused */
+        pthread_mutex_unlock(&join.lock);
+}
+
+/* Other threads that initialise at the same time wait for the outcome. A handler that interrupts the wait cannot. */
 static CUresult ensure_member(void)
 {
         CUresult result = CUDA_SUCCESS;
+        struct leave leave;
 
-        pthread_mutex_lock(&join.lock);
+        if (pthread_mutex_lock(&join.lock) != 0)
+                return CUDA_ERROR_SYSTEM_NOT_READY;
+        leave_begin(&leave, leave_lock);
         if (!join.is_member && !join.is_initialized && link_is_wanted())
                 result = join_locked();
         if (!join.is_initialized)
                 visible_prepare();
+        leave_end(&leave);
         pthread_mutex_unlock(&join.lock);
         return result;
 }

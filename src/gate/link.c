@@ -20,8 +20,10 @@
 #include "base/uuid-bytes.h"
 #include "gate/channel.h"
 #include "gate/entry.h"
+#include "gate/leave.h"
 #include "gate/log.h"
 #include "gate/quota.h"
+#include "gate/section.h"
 #include "wire/door.h"
 
 /*
@@ -119,14 +121,32 @@ union answer {
         char bytes[PACKET_SIZE_MAX];
 };
 
+struct waiting {
+        struct leave leave;
+        int socket;
+};
+
+static void hang_up(struct leave *leave)
+{
+        close(((struct waiting *)leave)->socket);
+}
+
+/* The wait may be long: who asks has something locked. */
 static int receive_answer(int socket, union answer *answer, size_t *ret_size, int *fds,
                           size_t *ret_n_fds)
 {
         struct pollfd poll_fd = { .fd = socket, .events = POLLIN };
+        struct waiting waiting = { .socket = socket };
+        unsigned int depth;
 
+        leave_begin(&waiting.leave, hang_up);
+        depth = section_pause();
         if (poll(&poll_fd, 1, HINT_AFTER_MS) == 0)
                 log_write(
                         "waiting for the vGPU; if it is suspended, 'vgpu resume' continues this process; otherwise vgpud is stopped");
+        (void)poll(&poll_fd, 1, -1);
+        section_resume(depth);
+        leave_end(&waiting.leave);
         return packet_receive(socket, answer, ret_size, fds, ret_n_fds);
 }
 

@@ -272,12 +272,18 @@ static void set_wait(struct quota_want *wanted, enum quota_wait wait)
         wanted->since_ns = clock_now(CLOCK_MONOTONIC);
 }
 
+static void leave_wait(struct leave *leave)
+{
+        quota_end_wait((struct quota_want *)((char *)leave - offsetof(struct quota_want, leave)));
+}
+
 void quota_begin_wait(struct quota_want *wanted)
 {
         if (own_wait == wanted)
                 return;
         wanted->outer = own_wait;
         own_wait = wanted;
+        leave_begin(&wanted->leave, leave_wait);
 }
 
 static void tell(struct quota_want *wanted)
@@ -300,6 +306,7 @@ void quota_end_wait(struct quota_want *wanted)
 
         if (own_wait == wanted)
                 own_wait = wanted->outer;
+        leave_end(&wanted->leave);
         if (wanted->wait == QUOTA_WAIT_NONE)
                 return;
         pthread_mutex_lock(&quota.lock);
@@ -318,11 +325,7 @@ static bool may_wait_long(const struct part *part)
 /* Others may go on meanwhile, and so may the manager with us. */
 static void nap_aside(void)
 {
-        const struct timespec nap = { .tv_nsec = CEILING_NAP_NS };
-
-        caller_step_aside();
-        nanosleep(&nap, NULL);
-        caller_step_back();
+        caller_nap_aside(CEILING_NAP_NS);
 }
 
 static void ask(struct quota_want *wanted)

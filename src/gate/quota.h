@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gate/leave.h"
 #include "state/instance-page.h"
 
 /* Devices of a vGPU. */
@@ -73,6 +74,7 @@ struct quota_want {
         struct instance_page_slot *slot;
         struct quota_want *outer; /* of the same thread, within which it waits */
         unsigned int n_answers;
+        struct leave leave;
         uint64_t answered_ns; /* the first time */
 };
 

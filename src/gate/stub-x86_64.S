@@ -145,6 +145,7 @@
         jz      8f
         flush_\kind
         movl    $entry, FRAME_ENTRY(%r10)
+        movq    %rsp, FRAME_STACK(%r10)
         addq    $FRAME_SIZE, CALLER_TOP(%r11) /* the mark */
         cmpl    $0, gate_closed(%rip)
         jne     9f

@@ -17,8 +17,10 @@
 #include "gate/capture.h"
 #include "gate/child.h"
 #include "gate/idle.h"
+#include "gate/leave.h"
 #include "gate/log.h"
 #include "gate/quota.h"
+#include "gate/section.h"
 #include "gate/wake.h"
 #include "state/instance-page.h"
 
@@ -83,22 +85,31 @@ static void publish(enum instance_page_work work)
         atomic_store(&page->slot[slot].work, work);
 }
 
+static void wait_no_longer(struct leave *leave)
+{
+        (void)leave;
+        atomic_fetch_sub(&turns.n_waiting, 1);
+}
+
 /* The vGPU's turn, which may be over again when we have seen it: then one submission is late. */
 static void wait_for_turn(void)
 {
         const struct timespec timeout = { .tv_nsec = TURN_LOOK_NS };
         uint32_t slot;
         struct instance_page *page = quota_get_page(&slot);
+        struct leave leave;
 
         if (!page || atomic_load(&page->turn) != INSTANCE_PAGE_CLOSED)
                 return;
         atomic_fetch_add(&turns.n_waiting, 1);
+        leave_begin(&leave, wait_no_longer);
         wake_agent(); /* that somebody waits is news, where all else is done */
         while (atomic_load(&turns.watch) == GATE_WATCH_TURNS &&
                atomic_load(&page->turn) == INSTANCE_PAGE_CLOSED)
                 syscall(SYS_futex, &page->turn, FUTEX_WAIT, INSTANCE_PAGE_CLOSED, &timeout, NULL,
                         0);
-        atomic_fetch_sub(&turns.n_waiting, 1);
+        leave_end(&leave);
+        wait_no_longer(&leave);
 }
 
 static void adapt_bound(uint64_t ns)
@@ -148,7 +159,7 @@ static void mark_bound(void)
 /* Wait until what was submitted before the mark is done, and mark anew. */
 static void bound(void)
 {
-        if (pthread_mutex_trylock(&turns.bound) != 0)
+        if (section_try_lock(&turns.bound) != 0)
                 return; /* another thread of ours does it */
         turns.is_unbound = !wait_for_mark();
         if (!turns.is_unbound)

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * longjmp() and its other names as the program finds them, because the gate is loaded before libc: see leave.h. The jump
+ * itself is the C library's.
+ */
+/* Else one name stands for another. */
+#undef _FORTIFY_SOURCE
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate/leave.h"
+
+typedef void (*jump_function)(struct __jmp_buf_tag *buffer, int value);
+
+/* Where the C library on x86-64 keeps the stack pointer, and how it hides it there. */
+#define AT_STACK 6
+
+static uintptr_t get_stack(const struct __jmp_buf_tag *buffer)
+{
+        uintptr_t stack = (uintptr_t)buffer->__jmpbuf[AT_STACK];
+
+        __asm__("rorq $17, %0\n\txorq %%fs:0x30, %0" : "+r"(stack));
+        return stack;
+}
+
+/* Is it the stack pointer, in this C library? */
+static int knows_buffers(void)
+{
+        struct __jmp_buf_tag buffer[1];
+        uintptr_t here = (uintptr_t)__builtin_frame_address(0), there;
+
+        if (_setjmp(buffer) != 0)
+                return 0;
+        there = get_stack(buffer);
+        return there <= here && here - there < 4096;
+}
+
+static jump_function find(const char *name)
+{
+        void *symbol = dlsym(RTLD_NEXT, name);
+        jump_function found;
+
+        memcpy(&found, &symbol, sizeof(found));
+        return found;
+}
+
+static int is_known;
+static jump_function next_longjmp, next__longjmp, next_siglongjmp, next___longjmp_chk;
+
+/* At once: dlsym() is nothing for a signal handler. */
+static __attribute__((constructor)) void prepare(void)
+{
+        next_longjmp = find("longjmp");
+        next__longjmp = find("_longjmp");
+        next_siglongjmp = find("siglongjmp");
+        next___longjmp_chk = find("__longjmp_chk");
+        is_known = knows_buffers();
+}
+
+static _Noreturn void jump(jump_function next, const char *name, struct __jmp_buf_tag *buffer,
+                           int value)
+{
+        if (is_known)
+                leave_jump(get_stack(buffer));
+        if (!next) /* from a constructor before ours */
+                next = find(name);
+        next(buffer, value);
+        __builtin_unreachable();
+}
+
+#define JUMP(name)                                                                                 \
+        __attribute__((visibility("default"), noreturn)) void name(struct __jmp_buf_tag buffer[1], \
+                                                                   int value);                     \
+        void name(struct __jmp_buf_tag buffer[1], int value)                                       \
+        {                                                                                          \
+                jump(next_##name, #name, buffer, value);                                           \
+        }
+
+#undef longjmp
+#undef _longjmp
+#undef siglongjmp
+JUMP(longjmp)
+JUMP(_longjmp)
+JUMP(siglongjmp)
+JUMP(__longjmp_chk)

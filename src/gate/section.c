@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gate/section.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define OF_THREAD static __attribute__((tls_model("initial-exec"))) __thread
+
+OF_THREAD volatile unsigned int depth;
+
+/* What came in the section: no more than one, for all others are blocked then. */
+OF_THREAD volatile sig_atomic_t is_put_off;
+OF_THREAD siginfo_t put_off;
+OF_THREAD sigset_t before; /* blocked when it came */
+
+/* The kernel refuses nobody who signals himself. The mask is the program's again: the handler runs before this returns. */
+static __attribute__((noinline, cold)) void deliver(void)
+{
+        int saved_errno = errno;
+
+        is_put_off = 0;
+        (void)syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), put_off.si_signo,
+                      &put_off);
+        sigprocmask(SIG_SETMASK, &before, NULL); /* of this thread */
+        errno = saved_errno;
+}
+
+void section_begin(void)
+{
+        depth = depth + 1;
+        atomic_signal_fence(memory_order_seq_cst);
+}
+
+void section_end(void)
+{
+        atomic_signal_fence(memory_order_seq_cst);
+        depth = depth - 1;
+        atomic_signal_fence(memory_order_seq_cst);
+        if (depth == 0 && is_put_off)
+                deliver();
+}
+
+unsigned int section_pause(void)
+{
+        unsigned int n = depth;
+
+        depth = 0;
+        if (is_put_off)
+                deliver();
+        return n;
+}
+
+void section_resume(unsigned int n)
+{
+        depth = n;
+}
+
+bool section_put_off(const siginfo_t *info, ucontext_t *context, const sigset_t *blocked)
+{
+        if (depth == 0)
+                return false;
+        put_off = *info;
+        sigemptyset(&before);
+        memcpy(&before, &context->uc_sigmask, SIGNALS_SIZE);
+        memcpy(&context->uc_sigmask, blocked, SIGNALS_SIZE);
+        is_put_off = 1;
+        return true;
+}
+
+int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
+
+static int end_unless_locked(int r)
+{
+        if (r != 0)
+                section_end();
+        return r;
+}
+
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+        section_begin();
+        return end_unless_locked(__real_pthread_mutex_lock(mutex));
+}
+
+int section_try_lock(pthread_mutex_t *mutex)
+{
+        section_begin();
+        return end_unless_locked(pthread_mutex_trylock(mutex));
+}
+
+int section_lock_until(pthread_mutex_t *mutex, const struct timespec *until)
+{
+        section_begin();
+        return end_unless_locked(pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, until));
+}
+
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+        int r = __real_pthread_mutex_unlock(mutex);
+
+        section_end();
+        return r;
+}
