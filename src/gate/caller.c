@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "gate/child.h"
-#include "gate/leave.h"
 #include "gate/wake.h"
 
 static_assert(sizeof(struct caller) == CALLER_SIZE, "the stubs rely on it");
@@ -132,12 +131,11 @@ void caller_end(void)
         atomic_store(&caller_self->top, atomic_load(&caller_self->top) - 1);
 }
 
-bool caller_get_innermost(uintptr_t *ret_stack)
+void caller_leave(const struct leave_jump *jump)
 {
-        if (!caller_is_registered() || !caller_is_inside(caller_self))
-                return false;
-        *ret_stack = (atomic_load(&caller_self->top) - 1)->stack;
-        return true;
+        while (caller_is_registered() && caller_is_inside(caller_self) &&
+               leave_is_left(jump, (atomic_load(&caller_self->top) - 1)->stack))
+                caller_end();
 }
 
 static bool never(void)
@@ -260,19 +258,63 @@ void caller_nap_aside(long ns)
         leave_end(&leave);
 }
 
-bool caller_find_busy(uint32_t *ret_entry)
+/* The outermost call of a thread, or the last one. */
+static uint32_t get_call(const struct caller *caller)
+{
+        return (uint32_t)atomic_load(&caller->frame[0].entry);
+}
+
+uint32_t caller_get_call(void)
+{
+        return get_call(caller_self);
+}
+
+static bool find(bool (*fits)(const struct caller *caller), uint32_t *ret_entry)
 {
         bool found = false;
 
         pthread_mutex_lock(&callers.lock);
-        for (const struct caller *caller = callers.first; caller; caller = caller->next)
-                if (caller_is_inside(caller) && !caller_is_aside(caller)) {
-                        *ret_entry = (uint32_t)atomic_load(&caller->frame[0].entry);
-                        found = true;
-                        break;
-                }
+        for (const struct caller *caller = callers.first; caller && !found; caller = caller->next) {
+                found = fits(caller);
+                if (found)
+                        *ret_entry = get_call(caller);
+        }
         pthread_mutex_unlock(&callers.lock);
         return found;
+}
+
+static bool is_busy(const struct caller *caller)
+{
+        return caller_is_inside(caller) && !caller_is_aside(caller);
+}
+
+static bool waits_for_work(const struct caller *caller)
+{
+        enum entry_kind kind = entry_get_kind(get_call(caller));
+
+        return atomic_load(&caller->n_waits) > 0 &&
+               (kind == ENTRY_IS_wait || kind == ENTRY_IS_waited);
+}
+
+static bool has_launched(const struct caller *caller)
+{
+        return entry_get_kind(get_call(caller)) == ENTRY_IS_launch;
+}
+
+static bool has_submitted(const struct caller *caller)
+{
+        return entry_get_kind(get_call(caller)) == ENTRY_IS_submit;
+}
+
+bool caller_find_busy(uint32_t *ret_entry)
+{
+        return find(is_busy, ret_entry);
+}
+
+bool caller_find_work(uint32_t *ret_entry)
+{
+        return find(waits_for_work, ret_entry) || find(has_launched, ret_entry) ||
+               find(has_submitted, ret_entry);
 }
 
 unsigned int caller_count(void)

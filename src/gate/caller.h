@@ -17,6 +17,7 @@
 
 #include "gate/caller-layout.h"
 #include "gate/entry.h"
+#include "gate/leave.h"
 
 struct caller_frame {
         void *return_address;
@@ -75,8 +76,11 @@ static inline bool caller_is_aside(const struct caller *caller)
 bool caller_begin(uint32_t entry);
 void caller_end(void);
 
-/* caller_get_innermost() - where the stack was at the innermost call of the calling thread. False: it is in none. */
-bool caller_get_innermost(uintptr_t *ret_stack);
+/* caller_get_call() - the outermost call of the calling thread, or the one that it is about to make. */
+uint32_t caller_get_call(void);
+
+/* caller_leave() - the calling thread leaves its calls that go with @jump. */
+void caller_leave(const struct leave_jump *jump);
 
 /*
  * caller_step_aside() - let the gate close while the calling thread, in the middle of a driver call of ours,
@@ -104,6 +108,12 @@ uint64_t caller_get_deadline(void);
 
 /* caller_find_busy() - is a thread inside a driver call, and in which call? */
 bool caller_find_busy(uint32_t *ret_entry);
+
+/*
+ * caller_find_work() - no thread is inside, but work is not done: find the call with which a thread waits for it, at the
+ * closed gate, or else one that has begun some. False: there is none.
+ */
+bool caller_find_work(uint32_t *ret_entry);
 
 /* caller_count_waiting() - count the threads that wait at the closed gate. */
 unsigned int caller_count_waiting(void);

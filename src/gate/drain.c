@@ -142,12 +142,15 @@ static int wait_for_callers(struct patience *patience, const char **ret_call)
 static int finish(struct patience *patience, const char **ret_call, CUresult *ret_code)
 {
         int r = 0, error;
+        uint32_t entry;
 
         do {
                 error = finish_all(get_until(patience), ret_call, ret_code);
                 if (error == -ETIMEDOUT)
                         r = reconsider(patience);
         } while (error == -ETIMEDOUT && r == 0);
+        if (error == -ETIMEDOUT && caller_find_work(&entry))
+                *ret_call = entry_name(entry);
         return error == -ETIMEDOUT ? r : error;
 }
 

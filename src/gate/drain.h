@@ -19,7 +19,7 @@ int drain_prepare(void);
 /*
  * drain_close() - gives up at the deadline (CLOCK_MONOTONIC). Errors: -ETIMEDOUT, a capture has not ended, a
  * call has not returned or work is not done; -EIO, the device failed, with @ret_code. @ret_call is the
- * call, and the gate is open again.
+ * call, with -ETIMEDOUT one of the program's, and the gate is open again.
  */
 int drain_close(uint64_t deadline_ns, const char **ret_call, CUresult *ret_code);
 

@@ -106,8 +106,10 @@ static entry_function where_to(uint32_t entry)
 {
         if (entry & ENTRY_WATCHED) {
                 entry -= ENTRY_WATCHED;
-                if (!caller_is_inside(caller_self) && caller_is_registered())
+                if (!caller_is_inside(caller_self) && caller_is_registered()) {
+                        atomic_store(&caller_self->frame->entry, entry);
                         turns_submit();
+                }
                 return stub_past_watch[entry];
         }
         if (!caller_is_registered())

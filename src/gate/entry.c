@@ -41,14 +41,8 @@ static const entry_function patient[ENTRY_COUNT] = {
 #undef GATE_PATIENCE
 };
 
-#define IS_OWN_forward 0
-#define IS_OWN_submit  0
-#define IS_OWN_launch  0
-#define IS_OWN_wait    0
-#define IS_OWN_waited  0
-#define IS_OWN_own     1
-static const bool is_own[ENTRY_COUNT] = {
-#define GATE_ENTRY(name, kind) IS_OWN_##kind,
+static const uint8_t kinds[ENTRY_COUNT] = {
+#define GATE_ENTRY(name, kind) ENTRY_IS_##kind,
 #include "gate-entries.inc"
 #undef GATE_ENTRY
 };
@@ -127,6 +121,11 @@ void entry_open(void)
         pthread_once(&entries.once, open_once);
 }
 
+enum entry_kind entry_get_kind(uint32_t entry)
+{
+        return entry < ENTRY_COUNT ? kinds[entry] : ENTRY_IS_forward;
+}
+
 const char *entry_name(uint32_t entry)
 {
         if (entry < ENTRY_COUNT)
@@ -191,7 +190,7 @@ static bool is_version_of(const char *exported, const char *base)
 static bool is_version_of_own(const char *name)
 {
         for (uint32_t i = 0; i < ENTRY_COUNT; i++)
-                if (is_own[i] && is_version_of(names[i], name))
+                if (kinds[i] == ENTRY_IS_own && is_version_of(names[i], name))
                         return true;
         return false;
 }

@@ -24,6 +24,16 @@ enum entry_index {
         ENTRY_COUNT_ALL = ENTRY_COUNT + ENTRY_SPARES /* and the stubs kept for younger ones */
 };
 
+/* What abi/cuda.abi says of an entry point in the column "gate". */
+enum entry_kind {
+        ENTRY_IS_forward,
+        ENTRY_IS_submit,
+        ENTRY_IS_launch,
+        ENTRY_IS_wait,
+        ENTRY_IS_waited,
+        ENTRY_IS_own
+};
+
 typedef void (*entry_function)(void); /* the one type that all others may be cast to */
 
 /* What each stub calls: our wrapper, or the driver's function, or one that refuses. */
@@ -62,6 +72,9 @@ void stub_marked(void);
 
 /* entry_open() - open the driver; later calls do nothing. Without a driver all entries refuse. */
 void entry_open(void);
+
+/* entry_get_kind() - of a spare: ENTRY_IS_forward. */
+enum entry_kind entry_get_kind(uint32_t entry);
 
 /* entry_name() - for messages. */
 const char *entry_name(uint32_t entry);

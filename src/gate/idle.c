@@ -73,12 +73,12 @@ static CUresult mark_context(CUcontext context)
         return result;
 }
 
-/* May the driver be asked now? Then finish() after it. */
-static int start(uint32_t entry)
+/* May the driver be asked now? Then finish() after it. What the thread is in is what the program calls (entrance.c). */
+static int start(void)
 {
         if (!idle_try_hold())
                 return -EBUSY;
-        if (!idle.is_leaving && !capture_is_active() && caller_begin(entry))
+        if (!idle.is_leaving && !capture_is_active() && caller_begin(caller_get_call()))
                 return 0;
         idle_release();
         return -EBUSY;
@@ -96,7 +96,7 @@ int idle_mark(void)
 
         if (!entry_has(cuCtxRecordEvent))
                 return -ENOTSUP;
-        if (start(ENTRY_cuCtxRecordEvent) < 0)
+        if (start() < 0)
                 return -EBUSY;
         if (!idle.is_watching_exit)
                 idle.is_watching_exit = atexit(leave) == 0;
@@ -111,7 +111,7 @@ bool idle_is_reached(void)
 {
         bool is_reached = true;
 
-        if (start(ENTRY_cuEventQuery) < 0)
+        if (start() < 0)
                 return false;
         for (size_t i = 0; i < idle.n; i++) {
                 if (!idle.mark[i].is_pending)

@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gate/caller.h"
 #include "gate/leave.h"
+#include "gate/section.h"
 
 typedef void (*jump_function)(struct __jmp_buf_tag *buffer, int value);
 
@@ -61,11 +63,24 @@ static __attribute__((constructor)) void prepare(void)
         is_known = knows_buffers();
 }
 
+static void leave(uintptr_t target)
+{
+        struct leave_jump jump;
+
+        if (!leave_is_any() && !(caller_is_registered() && caller_is_inside(caller_self)))
+                return;
+        section_begin();
+        jump = leave_jump_to(target);
+        leave_undo(&jump);
+        caller_leave(&jump);
+        section_end();
+}
+
 static _Noreturn void jump(jump_function next, const char *name, struct __jmp_buf_tag *buffer,
                            int value)
 {
         if (is_known)
-                leave_jump(get_stack(buffer));
+                leave(get_stack(buffer));
         if (!next) /* from a constructor before ours */
                 next = find(name);
         next(buffer, value);

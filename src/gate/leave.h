@@ -11,6 +11,7 @@
  * themselves are those of caller.h.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct leave {
@@ -22,7 +23,19 @@ struct leave {
 void leave_begin(struct leave *leave, void (*undo)(struct leave *leave));
 void leave_end(struct leave *leave);
 
-/* leave_jump() - the thread is about to jump to where its stack pointer is @target. */
-void leave_jump(uintptr_t target);
+struct leave_jump {
+        uintptr_t target;                 /* the stack pointer there */
+        uintptr_t handlers, handlers_end; /* the stack of handlers, if the thread is on it */
+};
+
+/* leave_jump_to() - the jump of the calling thread to where its stack pointer is @target. */
+struct leave_jump leave_jump_to(uintptr_t target);
+
+/* leave_is_left() - does what lies at @address of the thread's stacks go with the jump? */
+bool leave_is_left(const struct leave_jump *jump, uintptr_t address);
+
+/* leave_is_any() - is anything to be undone? leave_undo() - undo what goes with the jump. */
+bool leave_is_any(void);
+void leave_undo(const struct leave_jump *jump);
 
 #endif

@@ -8,18 +8,6 @@
 #include "gate/entry.h"
 #include "gate/idle.h"
 
-#define IS_LAUNCH_forward 0
-#define IS_LAUNCH_submit  0
-#define IS_LAUNCH_launch  1
-#define IS_LAUNCH_wait    0
-#define IS_LAUNCH_waited  0
-#define IS_LAUNCH_own     0
-static const uint8_t is_launch[ENTRY_COUNT] = {
-#define GATE_ENTRY(name, kind) IS_LAUNCH_##kind,
-#include "gate-entries.inc"
-#undef GATE_ENTRY
-};
-
 static struct {
         _Atomic uint32_t n_left; /* launches */
         _Atomic uint32_t number; /* of steps begun */
@@ -29,7 +17,7 @@ static struct {
 
 bool step_is_launch(uint32_t entry)
 {
-        return entry < ENTRY_COUNT && is_launch[entry];
+        return entry_get_kind(entry) == ENTRY_IS_launch;
 }
 
 uint32_t step_number(void)

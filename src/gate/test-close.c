@@ -146,7 +146,7 @@ FAKE_TEST(test_a_call_that_does_not_return_times_out_by_name_and_the_guest_goes_
               CUDA_SUCCESS);
         closed = fake_close(100);
         check(closed.error == ETIMEDOUT);
-        check(strcmp(closed.call, "cuCtxSynchronize") == 0);
+        check(strcmp(closed.call, "cuLaunchKernel") == 0);
         fake_guest_check(); /* the gate is open */
         fake_guest_close();
         fake_guest_command(GATE_OPEN);
@@ -176,6 +176,40 @@ FAKE_TEST(test_a_thread_that_waits_in_the_driver_is_named)
                 usleep(100);
         closed = fake_close(100);
         check(closed.error == ETIMEDOUT && strcmp(closed.call, "cuCtxSynchronize") == 0);
+        check(pthread_join(thread, NULL) == 0);
+}
+
+static _Atomic bool is_work_over;
+
+static void work_for_long(void *unused)
+{
+        (void)unused;
+        while (!is_work_over)
+                usleep(1000);
+}
+
+static void *wait_for_work(void *unused)
+{
+        (void)unused;
+        fake_context();
+        while (!atomic_load(&gate_closed))
+                usleep(100);
+        check(cuStreamSynchronize(NULL) == CUDA_SUCCESS);
+        return NULL;
+}
+
+/* At the closed gate, or in the driver while the gate is open for a moment. */
+FAKE_TEST(test_work_that_is_not_done_is_named_by_the_call_that_waits_for_it)
+{
+        struct gate_closed closed;
+        pthread_t thread;
+
+        fake_guest_start(GIB);
+        check(cuLaunchHostFunc(NULL, work_for_long, NULL) == CUDA_SUCCESS);
+        check(pthread_create(&thread, NULL, wait_for_work, NULL) == 0);
+        closed = fake_close(2000);
+        check(closed.error == ETIMEDOUT && strcmp(closed.call, "cuStreamSynchronize") == 0);
+        is_work_over = true;
         check(pthread_join(thread, NULL) == 0);
 }
 
@@ -579,6 +613,7 @@ int main(void)
                 cmocka_unit_test(
                         test_a_call_that_does_not_return_times_out_by_name_and_the_guest_goes_on),
                 cmocka_unit_test(test_a_thread_that_waits_in_the_driver_is_named),
+                cmocka_unit_test(test_work_that_is_not_done_is_named_by_the_call_that_waits_for_it),
                 cmocka_unit_test(
                         test_who_waits_at_the_gate_with_a_lock_that_the_work_needs_is_let_through),
                 cmocka_unit_test(
