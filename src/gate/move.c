@@ -2,8 +2,10 @@
 #include "gate/move.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/fault.h"
 #include "base/packet.h"
@@ -131,6 +133,33 @@ static int batch_begin(const struct mapping *mapping, int socket)
         return r;
 }
 
+/* The driver does not say that this was why it failed. */
+static bool are_descriptors_taken(int socket)
+{
+        int fd = fcntl(socket, F_DUPFD_CLOEXEC, 0);
+
+        if (fd < 0)
+                return errno == EMFILE;
+        close(fd);
+        return false;
+}
+
+/* A program with a low limit on open files may have no descriptors for a whole batch: then it goes in parts. */
+static int batch_export_surely(const struct mapping *mapping, int socket, CUresult *ret_result,
+                               const char **ret_call)
+{
+        int r;
+
+        *ret_result = batch_export(mapping, ret_call);
+        if (*ret_result == CUDA_SUCCESS || outgoing.message.count == 0 ||
+            !are_descriptors_taken(socket))
+                return 0;
+        r = batch_send(socket);
+        if (r == 0)
+                *ret_result = batch_export(mapping, ret_call);
+        return r;
+}
+
 static int batch_add(struct move *move, struct mapping *mapping, int socket)
 {
         const char *call = NULL;
@@ -142,7 +171,9 @@ static int batch_add(struct move *move, struct mapping *mapping, int socket)
                 return r;
         result = mapping_make_own(mapping, &call);
         if (result == CUDA_SUCCESS)
-                result = batch_export(mapping, &call);
+                r = batch_export_surely(mapping, socket, &result, &call);
+        if (r < 0)
+                return r;
         r = outcome(move, result, call, "gate-export");
         if (r == 0)
                 add(move, mapping);
