@@ -18,4 +18,13 @@ bool container_id_find(char id[CONTAINER_ID_MAX], pid_t pid);
 /* container_id_find_in() - the id in @text, the content of /proc/PID/cgroup. */
 bool container_id_find_in(char id[CONTAINER_ID_MAX], const char *text);
 
+/*
+ * container_id_is_roots() - did root make the control group of @pid that is called like that, and all above it?
+ * A user to whom a group was delegated can make groups of any name in there.
+ */
+bool container_id_is_roots(const char *id, pid_t pid);
+
+/* container_id_is_roots_in() - the same in @text, with control groups mounted in @mounts, as in /sys/fs/cgroup */
+bool container_id_is_roots_in(const char *id, const char *text, const char *mounts);
+
 #endif

@@ -21,8 +21,13 @@ bool container_find(struct container *container, pid_t pid)
         if (!container_id_find(container->id, pid))
                 return false;
         container->is_known = find_name(container, pid);
-        if (!container->is_known)
-                snprintf(container->name, sizeof(container->name), "%.*s", CONTAINER_ID_SHORT,
-                         container->id);
+        if (container->is_known)
+                return true;
+        if (!container_id_is_roots(container->id, pid)) {
+                *container = (struct container){ 0 };
+                return false;
+        }
+        snprintf(container->name, sizeof(container->name), "%.*s", CONTAINER_ID_SHORT,
+                 container->id);
         return true;
 }

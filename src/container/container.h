@@ -15,10 +15,14 @@ struct container {
         char id[CONTAINER_ID_MAX];
         /* Safe to print; the first letters of the id if it is not known. */
         char name[CONTAINER_NAME_MAX];
-        bool is_known; /* an engine says that it has this process: anybody can make up an id */
+        bool is_known; /* an engine says that it has this process */
 };
 
-/* container_find() - false and "" for a process in none, or gone. */
+/*
+ * container_find() - false and "" for a process in none, or gone
+ * An id is the name of a control group, and users can make those: it counts if an engine says that it has this process, or
+ * if root made the group.
+ */
 bool container_find(struct container *container, pid_t pid);
 
 #endif

@@ -40,6 +40,14 @@ static void test_other_names_are_refused(void **state)
                 ".",
                 "gpu01 ",
                 "xn--gpu01-",
+                "[localhost]",
+                "[localhost]evil.example",
+                "[localhost].evil.example:9477",
+                "[127.0.0.1]",
+                "[::1]evil.example",
+                "[::1]:9477.evil.example",
+                "localhost:evil.example",
+                "gpu01:9477:9477",
         };
         (void)state;
 
