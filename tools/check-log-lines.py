@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that a user cannot fill the log: what is told of a vGPU or a process is told by log_event_of().
+"""Checks that a user cannot fill the log: what is told of a vGPU or a process is told by log_event_of(),
+or by log_event_of_program().
 
 usage: tools/check-log-lines.py SOURCE-FOLDER
 
@@ -25,6 +26,8 @@ EXCEPTIONS = {
     "undid an incomplete operation": AT_START,
     "a mover died": "the pid is the mover's",
     "should vgpud die now, the next will not wait for a mover": "the pid is the mover's",
+    "leaving out more lines about programs of a vGPU": "one line in an interval, for each vGPU",
+    "left out lines about programs of a vGPU": "one line in an interval, for each vGPU",
     "turned a client away": "one line in an interval, for all users together",
     "memory that had changed was taken for unchanged; it was copied after all": "a mistake of ours is always told",
 }

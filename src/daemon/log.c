@@ -105,13 +105,18 @@ void log_event(enum log_level level, const char *message, const char *fields, ..
 }
 
 /* Says so, once, when lines are left out, and afterwards how many. */
+static bool is_limited(uid_t user)
+{
+        return user != 0 && user != geteuid();
+}
+
 static bool may_write(uid_t user)
 {
         static struct log_limit limit;
         enum log_limit_answer answer;
         uint32_t n_left_out;
 
-        if (user == 0 || user == geteuid())
+        if (!is_limited(user))
                 return true;
         answer = log_limit_take(&limit, user, clock_now(CLOCK_MONOTONIC), &n_left_out);
         if (n_left_out > 0)
@@ -128,6 +133,37 @@ void log_event_of(uid_t user, enum log_level level, const char *message, const c
         va_list args;
 
         if (level > options.level || !may_write(user))
+                return;
+        va_start(args, fields);
+        write_event(level, message, fields, args);
+        va_end(args);
+}
+
+static bool program_may_write(const struct log_program *program)
+{
+        static struct log_limit limit; /* of vGPUs, by their numbers */
+        enum log_limit_answer answer;
+        uint32_t n_left_out;
+
+        if (is_limited(program->user))
+                return may_write(program->user);
+        answer = log_limit_take(&limit, program->vgpu, clock_now(CLOCK_MONOTONIC), &n_left_out);
+        if (n_left_out > 0)
+                log_event(LOG_LEVEL_NOTICE, "left out lines about programs of a vGPU",
+                          "vgpu=%s lines=%u", program->name, n_left_out);
+        if (answer == LOG_LIMIT_FULL)
+                log_event(LOG_LEVEL_NOTICE, "leaving out more lines about programs of a vGPU",
+                          "vgpu=%s limit=%d seconds=%d", program->name, LOG_LIMIT_LINES,
+                          LOG_LIMIT_SECONDS);
+        return answer == LOG_LIMIT_WRITE;
+}
+
+void log_event_of_program(const struct log_program *program, enum log_level level,
+                          const char *message, const char *fields, ...)
+{
+        va_list args;
+
+        if (level > options.level || !program_may_write(program))
                 return;
         va_start(args, fields);
         write_event(level, message, fields, args);

@@ -13,6 +13,7 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 enum log_level {
@@ -39,6 +40,22 @@ __attribute__((format(printf, 3, 4))) void log_event(enum log_level level, const
  */
 __attribute__((format(printf, 4, 5))) void
 log_event_of(uid_t user, enum log_level level, const char *message, const char *fields, ...);
+
+/* A vGPU whose program did something by itself, which nobody has asked for. */
+struct log_program {
+        uid_t user;
+        uint32_t vgpu;    /* number of the vGPU */
+        const char *name; /* of the vGPU */
+};
+
+/*
+ * log_event_of_program() - log an event that a program caused. No program can fill the log: where its user has no
+ * limit, the programs of a vGPU have the one that a user has.
+ */
+__attribute__((format(printf, 4, 5))) void log_event_of_program(const struct log_program *program,
+                                                                enum log_level level,
+                                                                const char *message,
+                                                                const char *fields, ...);
 
 #define LOG_QUOTED_MAX 128
 

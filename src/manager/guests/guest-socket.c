@@ -113,9 +113,11 @@ static int admit(struct gate_link *link)
                                            : "vgpud could not admit it (limit %d)",
                               INSTANCE_PAGE_SLOTS);
         }
-        log_event_of(guest->payer, LOG_LEVEL_INFO, "process joined",
-                     "vgpu=%s pid=%d uid=%u slot=%u name=%s", guest->instance->name,
-                     (int)guest->pid, guest->uid, guest->slot, log_quote(quoted, guest->name));
+        log_event_of_program(
+                &(struct log_program){ guest->payer, guest->instance->id, guest->instance->name },
+                LOG_LEVEL_INFO, "process joined", "vgpu=%s pid=%d uid=%u slot=%u name=%s",
+                guest->instance->name, (int)guest->pid, guest->uid, guest->slot,
+                log_quote(quoted, guest->name));
         (void)guest_welcome(guest); /* a broken connection shows as a hang-up */
         return 0;
 }

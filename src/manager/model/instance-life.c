@@ -343,10 +343,11 @@ void instance_bury(struct guest *guest)
         bool is_replaced = guest_is_replaced(guest);
         char quoted[LOG_QUOTED_MAX];
 
-        log_event_of(guest->payer, LOG_LEVEL_INFO,
-                     is_replaced ? "process became another program" : "process ended",
-                     "vgpu=%s pid=%d name=%s", instance->name, (int)guest->pid,
-                     log_quote(quoted, guest->name));
+        log_event_of_program(&(struct log_program){ guest->payer, instance->id, instance->name },
+                             LOG_LEVEL_INFO,
+                             is_replaced ? "process became another program" : "process ended",
+                             "vgpu=%s pid=%d name=%s", instance->name, (int)guest->pid,
+                             log_quote(quoted, guest->name));
         guest_leave(guest);
         if (is_replaced)
                 guest_succeed(guest);

@@ -156,9 +156,11 @@ static void answer(struct instance *instance, size_t number, const char *denial)
         uint64_t most = get_most_extra(instance, part->device);
 
         if (denial)
-                log_event_of(instance->owner, LOG_LEVEL_NOTICE, "an allocation is refused",
-                             "vgpu=%s device=%u reason=\"%s\"", instance->name, part->device->index,
-                             denial);
+                log_event_of_program(
+                        &(struct log_program){ instance->owner, instance->id, instance->name },
+                        LOG_LEVEL_NOTICE, "an allocation is refused",
+                        "vgpu=%s device=%u reason=\"%s\"", instance->name, part->device->index,
+                        denial);
         mine->extra = mine->extra ? 2 * mine->extra : EXTRA_FIRST;
         if (mine->extra > most)
                 mine->extra = most;

@@ -194,8 +194,9 @@ static void note_hold(struct instance *instance)
         if (!hold[0] || strcmp(hold, instance->residency.reason) == 0)
                 return;
         note_reason(instance, hold);
-        log_event_of(instance->owner, LOG_LEVEL_NOTICE, "stays though idle", "vgpu=%s reason=%s",
-                     instance->name, log_quote(quoted, hold));
+        log_event_of_program(&(struct log_program){ instance->owner, instance->id, instance->name },
+                             LOG_LEVEL_NOTICE, "stays though idle", "vgpu=%s reason=%s",
+                             instance->name, log_quote(quoted, hold));
 }
 
 static void let_wait(struct instance *instance)
