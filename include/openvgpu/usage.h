@@ -102,6 +102,7 @@ struct vgpu_usage_instance {
         const char *container; /* that all of its processes are in; "": none, or different ones */
         size_t n_parts;        /* its devices, as its programs count them; 0: an older vgpud */
         const struct vgpu_usage_part *const *parts;
+        uint32_t n_whole, n_unwhole; /* its processes, by the context of struct vgpu_process */
 };
 
 struct vgpu_usage_device {

@@ -266,6 +266,8 @@ class VgpuUse:
     waited_seconds: float = 0
     host_memory: int = 0  # what its evicted memory takes of the pool
     container: str = ""   # that all of its programs are in
+    whole_count: int = 0  # processes, by Process.context
+    unwhole_count: int = 0
     percents: Percents = Percents()
     seconds: Seconds = Seconds()
     processes: tuple[ProcessUse, ...] = ()

@@ -269,6 +269,8 @@ static void fill_vgpu(struct vgpu *vgpu, uint64_t now_ns)
                 .waited_seconds = (double)told->waited_ns / NS_PER_SECOND,
                 .swap_class = told->swap_class,
                 .container = told->container,
+                .n_whole = told->n_whole,
+                .n_unwhole = told->n_unwhole,
         };
 }
 

@@ -167,6 +167,30 @@ static void write_vgpu_time(struct text *text, const struct vgpus *vgpus)
                                     snapshot->instances[i]->n_programs);
 }
 
+static void write_restored(struct text *text, const struct labels *of, const char *context,
+                           uint32_t n)
+{
+        struct labels labels;
+
+        labels_copy(&labels, of);
+        labels_add(&labels, "context", context);
+        text_sample_integer(text, &labels, n);
+}
+
+/* What an alert is for: kernels of an unwhole context keep others off the device. */
+static void write_vgpu_restored(struct text *text, const struct vgpus *vgpus)
+{
+        text_family(
+                text, "openvgpu_vgpu_restored_processes", TEXT_GAUGE, NULL,
+                "Programs whose contexts the driver restored, by whether they are whole again.");
+        for (size_t i = 0; i < vgpus->snapshot->n_instances; i++) {
+                const struct vgpu_usage_instance *instance = vgpus->snapshot->instances[i];
+
+                write_restored(text, &vgpus->labels[i].now, "whole", instance->n_whole);
+                write_restored(text, &vgpus->labels[i].now, "unwhole", instance->n_unwhole);
+        }
+}
+
 /* On each of several devices; of a vGPU of one device the families above say it. */
 
 static bool has_parts(const struct vgpu_usage_snapshot *snapshot)
@@ -396,6 +420,7 @@ void metrics_write_vgpus(struct text *text, const struct vgpu_usage_snapshot *sn
         write_vgpu_facts(text, &vgpus);
         write_vgpu_memory(text, &vgpus);
         write_vgpu_time(text, &vgpus);
+        write_vgpu_restored(text, &vgpus);
         write_parts(text, &vgpus);
         write_vgpu_residency(text, &vgpus);
         if (has_processes)

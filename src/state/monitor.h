@@ -74,6 +74,7 @@ struct state_vgpu {
         uint32_t n_programs;
         uint32_t is_waiting;           /* for memory of its device */
         uint32_t n_parts;              /* of it, each on a device of its own */
+        uint32_t n_whole, n_unwhole;   /* processes: of enum instance_page_whole */
         struct state_percents percent; /* of all its devices' time, as the next */
         double entitled;
         uint64_t frame_buffer, frame_buffer_used, host_memory;

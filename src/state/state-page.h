@@ -31,7 +31,7 @@
 #include "state/usage.h"
 
 #define STATE_MAGIC   0x44524f42u /* "BORD" */
-#define STATE_VERSION 12u
+#define STATE_VERSION 13u
 
 #define STATE_STALE_NS 3000000000ull
 

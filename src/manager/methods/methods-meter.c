@@ -132,6 +132,8 @@ static void get_vgpu(const struct instance *instance, struct vgpu_usage_instance
                 .n_waits = instance->residency.sums.n_waits,
                 .waited_seconds = (double)instance->residency.sums.waited_ns / NS_PER_SECOND,
                 .container = guests_find_container(instance),
+                .n_whole = guests_count_whole(instance, INSTANCE_PAGE_MENDED),
+                .n_unwhole = guests_count_whole(instance, INSTANCE_PAGE_UNWHOLE),
         };
 }
 

@@ -137,6 +137,21 @@ uint64_t guests_get_used(const struct instance *instance)
         return sum;
 }
 
+uint32_t guests_count_whole(const struct instance *instance, enum instance_page_whole whole)
+{
+        const struct guest *guest;
+        struct page_use use;
+        uint32_t n = 0;
+
+        list_for_each(guest, &instance->guests, link) {
+                if (guest->is_dead)
+                        continue;
+                guest_get_use_of(guest, &instance->part[0], &use);
+                n += use.whole == (uint32_t)whole;
+        }
+        return n;
+}
+
 const char *guests_find_container(const struct instance *instance)
 {
         const char *container = NULL;

@@ -25,6 +25,7 @@
 #include "manager/model/rest-record.h"
 #include "manager/model/room.h"
 #include "manager/model/silence-record.h"
+#include "state/instance-page.h"
 #include "wire/gate.h"
 #include "wire/mover.h"
 
@@ -358,6 +359,9 @@ void guest_get_use_of(const struct guest *guest, const struct instance_part *par
 /* guests_get_used() - what they say that they hold. guests_get_used_of() - of one part. */
 uint64_t guests_get_used(const struct instance *instance);
 uint64_t guests_get_used_of(const struct instance *instance, const struct instance_part *part);
+
+/* guests_count_whole() - count those whose contexts are as @whole says. */
+uint32_t guests_count_whole(const struct instance *instance, enum instance_page_whole whole);
 
 /* guests_find_container() - that all of them are in; "": some are in none, or in another one. */
 const char *guests_find_container(const struct instance *instance);

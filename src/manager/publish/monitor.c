@@ -209,6 +209,8 @@ void monitor_write_vgpu(struct state_page *state_page, const struct instance *in
                 .share = instance->share,
                 .n_programs = (uint32_t)describe_count_processes(instance),
                 .n_parts = (uint32_t)instance->n_parts,
+                .n_whole = guests_count_whole(instance, INSTANCE_PAGE_MENDED),
+                .n_unwhole = guests_count_whole(instance, INSTANCE_PAGE_UNWHOLE),
                 .percent = get_percents(instance->meter.percent),
                 .frame_buffer = instance->frame_buffer * instance->n_parts,
                 .host_memory = describe_get_host_memory(instance),
