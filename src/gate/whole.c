@@ -52,6 +52,9 @@ struct context {
 static struct context contexts[CONTEXTS_MAX];
 static size_t n_contexts;
 
+/* What came of the last restore; the agent's. */
+static enum instance_page_whole result;
+
 static const char *const error_names[] = {
         [RING_OK] = "none",
         [RING_UNREADABLE] = "its ring is not mapped",
@@ -363,21 +366,29 @@ static void result_publish(enum instance_page_whole whole)
                 atomic_store(&page->slot[slot].whole, whole);
 }
 
-void whole_mend(void)
+/* False: no restore has been. */
+static bool result_find(enum instance_page_whole *ret_whole)
 {
-        enum instance_page_whole whole;
-        bool has_groups;
+        bool has_groups, is_restored;
 
         object_lock();
         has_groups = object_next_locked(OBJECT_GROUP, NULL) != NULL;
-        if (contexts_mend_locked())
-                result_publish(contexts_judge_locked());
+        is_restored = contexts_mend_locked();
+        if (is_restored)
+                *ret_whole = contexts_judge_locked();
         object_unlock();
-        if (!has_groups && simulated_mend(&whole))
-                result_publish(whole);
+        return has_groups ? is_restored : simulated_mend(ret_whole);
+}
+
+bool whole_mend(void)
+{
+        if (result_find(&result))
+                result_publish(result);
+        return result != INSTANCE_PAGE_UNWHOLE;
 }
 
 void whole_forget(void)
 {
         n_contexts = 0;
+        result = INSTANCE_PAGE_BORN;
 }

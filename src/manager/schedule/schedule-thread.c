@@ -26,6 +26,9 @@
 #define DRAIN_LOOK_NS 500000
 #define DRAIN_MAX_NS  2000000000ull
 
+/* Where the device cannot interrupt a kernel, so long: who begins beside it ends it after 4.4 s. */
+#define DRAIN_ALONE_MAX_NS 60000000000ull
+
 /* And until a vGPU of several devices may submit for a moment. */
 #define PULSE_NS 10000000
 
@@ -174,6 +177,7 @@ static void let_on_for_good(struct schedule *schedule)
                                 let_guest_on(guest);
                 }
         schedule->host = NULL;
+        schedule->is_refused = true;
 }
 
 static void switch_hardware(struct schedule *schedule)
@@ -255,8 +259,8 @@ static void set_off(struct schedule *schedule, const struct scheduler_order *ord
         struct schedule_vgpu *vgpu;
 
         list_for_each(vgpu, &schedule->vgpus, link)
-                vgpu->is_off = !scheduler_runs(order, &vgpu->member) && vgpu->member.has_work &&
-                               !vgpu->is_held;
+                vgpu->is_off = !vgpu->is_held &&
+                               scheduler_must_be_off(&schedule->scheduler, order, &vgpu->member);
 }
 
 void schedule_let_on(struct schedule *schedule, struct schedule_vgpu *vgpu)
@@ -264,6 +268,13 @@ void schedule_let_on(struct schedule *schedule, struct schedule_vgpu *vgpu)
         vgpu->is_off = false;
         switch_hardware(schedule);
         set_turn(vgpu, INSTANCE_PAGE_FREE);
+}
+
+void schedule_keep_off(struct schedule *schedule, struct schedule_vgpu *vgpu)
+{
+        vgpu->is_off = true;
+        set_turn(vgpu, INSTANCE_PAGE_CLOSED);
+        scheduler_void(&schedule->scheduler);
 }
 
 /* Returns when to look again. */
@@ -278,7 +289,7 @@ static uint64_t carry_out(struct schedule *schedule, struct scheduler_order *ord
         close_turns(schedule);
         schedule->has_pending = true;
         schedule->pending = *order;
-        schedule->pending_until = now + DRAIN_MAX_NS;
+        schedule->pending_until = now + (schedule->has_alone ? DRAIN_ALONE_MAX_NS : DRAIN_MAX_NS);
         schedule->pulse_ns = now + PULSE_NS;
         return now;
 }
@@ -339,8 +350,12 @@ static uint64_t step(struct schedule *schedule)
         } else if (schedule->host) {
                 set_off(schedule, &order);
                 switch_hardware(schedule); /* who woke up, new channels, and what failed */
+        } else if (schedule->has_alone) {
+                set_off(schedule, &order);
+                close_turns(schedule); /* who came, or woke up */
         }
-        look = now + (order.mode == SCHEDULER_FREE ? LOOK_NS : LOOK_IN_TURN_NS);
+        look = now +
+               (order.mode == SCHEDULER_FREE && !schedule->has_alone ? LOOK_NS : LOOK_IN_TURN_NS);
         return order.until_ns < look ? order.until_ns : look;
 }
 
