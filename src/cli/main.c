@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/manager-pid.h"
 #include "base/paths.h"
 #include "base/text.h"
 #include "cli/arguments.h"
@@ -12,8 +14,8 @@
 #include "cli/document.h"
 #include "cli/say.h"
 
-#define START_MS    300
-#define START_TRIES 30
+#define START_MS    500
+#define START_TRIES 50
 
 DEFINE_CLEANUP(struct vgpu_client *, vgpu_client_free);
 
@@ -74,6 +76,24 @@ static int help_words(const struct arguments *arguments, int argc, char **argv)
         return help(arguments, words[0], words[1]);
 }
 
+/* The socket of a vgpud that was killed is still there; its process is not. */
+static bool has_ended(const char *directory)
+{
+        char path[PATHS_MAX];
+        FILE *file;
+        int pid = 0;
+
+        if (paths_join(path, directory, MANAGER_PID_FILE) < 0)
+                return false;
+        file = fopen(path, "re");
+        if (!file)
+                return false;
+        if (fscanf(file, "%d", &pid) != 1)
+                pid = 0;
+        (void)fclose(file);
+        return pid > 0 && kill(pid, 0) < 0 && errno == ESRCH;
+}
+
 /*
  * Typed right behind "vgpud &", a command may come before vgpud has so much as looked at its folder. From
  * then on the library waits for it.
@@ -85,7 +105,7 @@ static void wait_for_socket(void)
         for (int i = 0; i < START_TRIES; i++) {
                 if (paths_run_client(directory) < 0 ||
                     paths_join(path, directory, PATHS_CONTROL_SOCKET) < 0 ||
-                    access(path, F_OK) == 0)
+                    (access(path, F_OK) == 0 && !has_ended(directory)))
                         return;
                 (void)usleep(START_MS * 1000 / START_TRIES);
         }
