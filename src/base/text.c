@@ -18,8 +18,7 @@ static size_t sequence_length(unsigned char first)
         return first >= 0xf0 && first < 0xf5 ? 4 : 0;
 }
 
-/* The length of the printable character at @text, 0 if there is none. */
-static size_t printable_length(const char *text)
+size_t text_measure(const char *text)
 {
         static const unsigned char mask[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
         size_t length = sequence_length((unsigned char)text[0]);
@@ -43,7 +42,7 @@ char *text_clean(char *to, size_t room, const char *from)
         size_t used = 0;
 
         while (*from) {
-                size_t length = printable_length(from);
+                size_t length = text_measure(from);
                 size_t needed = length ? length : 1;
 
                 if (used + needed + 1 > room)
@@ -54,6 +53,18 @@ char *text_clean(char *to, size_t room, const char *from)
         }
         to[used] = '\0';
         return to;
+}
+
+char *text_mend(char *text)
+{
+        for (char *at = text; *at;) {
+                size_t length = text_measure(at);
+
+                if (length == 0)
+                        *at = '?';
+                at += length ? length : 1;
+        }
+        return text;
 }
 
 size_t text_width(const char *text)

@@ -16,6 +16,13 @@
  */
 char *text_clean(char *to, size_t room, const char *from);
 
+/*
+ * text_measure() - bytes of the character of UTF-8 that @text begins with; 0: it begins with none, or with a control
+ * character. text_mend() - put '?' in the place of each such byte of @text. Returns @text.
+ */
+size_t text_measure(const char *text);
+char *text_mend(char *text);
+
 /* text_width() - columns on a terminal, by the simple rule that a character takes one. */
 size_t text_width(const char *text);
 

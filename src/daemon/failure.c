@@ -6,13 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A client's text may be in there, cut in the middle of a character: JSON takes only whole ones. */
-static void keep_ascii(char *text)
-{
-        for (; *text; text++)
-                if (*text < ' ' || *text > '~')
-                        *text = '?';
-}
+#include "base/text.h"
 
 __attribute__((format(printf, 4, 0))) static void
 fill(struct failure *failure, const char *name, const char *hint, const char *message, va_list args)
@@ -20,8 +14,9 @@ fill(struct failure *failure, const char *name, const char *hint, const char *me
         failure->name = name;
         vsnprintf(failure->message, sizeof(failure->message), message, args);
         snprintf(failure->hint, sizeof(failure->hint), "%s", hint ? hint : "");
-        keep_ascii(failure->message);
-        keep_ascii(failure->hint);
+        /* A client's text may be in there, cut in the middle of a character: JSON takes only whole ones. */
+        text_mend(failure->message);
+        text_mend(failure->hint);
 }
 
 int failure_set(struct failure *failure, int error, const char *name, const char *hint,
@@ -48,7 +43,7 @@ int failure_parameter(struct failure *failure, const char *parameter, const char
         fill(failure, "InvalidParameter", hint, message, args);
         va_end(args);
         snprintf(failure->parameter, sizeof(failure->parameter), "%s", parameter);
-        keep_ascii(failure->parameter);
+        text_mend(failure->parameter);
         return -EINVAL;
 }
 

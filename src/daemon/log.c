@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/log.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "daemon/log-json.h"
 #include "daemon/log-limit.h"
 
@@ -175,8 +175,10 @@ const char *log_quote(char quoted[LOG_QUOTED_MAX], const char *text)
         size_t n = 0;
 
         quoted[n++] = '"';
-        for (; *text && n < LOG_QUOTED_MAX - 2; text++)
-                quoted[n++] = isprint((unsigned char)*text) && *text != '"' ? *text : '?';
+        text_clean(quoted + n, LOG_QUOTED_MAX - 2, text);
+        for (; quoted[n]; n++)
+                if (quoted[n] == '"')
+                        quoted[n] = '?';
         quoted[n++] = '"';
         quoted[n] = '\0';
         return quoted;

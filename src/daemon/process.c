@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/freezer.h"
 #include "base/process-stat.h"
+#include "base/text.h"
 
 static int read_file(pid_t pid, const char *file, char *text, size_t size)
 {
@@ -193,27 +194,6 @@ int process_get_user(pid_t pid, uid_t *ret_user)
         return line && sscanf(line, "\nUid: %*u %u", ret_user) == 1 ? 0 : -ESRCH;
 }
 
-/* Bytes of the character of UTF-8 that @text begins with; 0: it begins with none that a terminal should have. */
-static size_t measure_character(const char *text)
-{
-        const unsigned char *byte = (const unsigned char *)text;
-        size_t n = byte[0] < 0x80 ? 1 : byte[0] >= 0xf0 ? 4 : byte[0] >= 0xe0 ? 3 : 2;
-
-        if (n == 1)
-                return byte[0] >= ' ' && byte[0] != 0x7f;
-        if (byte[0] < 0xc2 || byte[0] > 0xf4)
-                return 0;
-        for (size_t i = 1; i < n; i++)
-                if ((byte[i] & 0xc0) != 0x80)
-                        return 0;
-        /* Control characters, longer forms of others, surrogates, and what is no character. */
-        if ((byte[0] == 0xc2 && byte[1] < 0xa0) || (byte[0] == 0xe0 && byte[1] < 0xa0) ||
-            (byte[0] == 0xed && byte[1] > 0x9f) || (byte[0] == 0xf0 && byte[1] < 0x90) ||
-            (byte[0] == 0xf4 && byte[1] > 0x8f))
-                return 0;
-        return n;
-}
-
 void process_get_name(pid_t pid, char name[PROCESS_NAME_MAX])
 {
         char text[PATH_MAX];
@@ -227,13 +207,7 @@ void process_get_name(pid_t pid, char name[PROCESS_NAME_MAX])
         text[strcspn(text, "\n")] = '\0';
         base = strrchr(text, '/');
         snprintf(name, PROCESS_NAME_MAX, "%.*s", PROCESS_NAME_MAX - 1, base ? base + 1 : text);
-        for (char *c = name; *c;) {
-                size_t n = measure_character(c);
-
-                if (n == 0)
-                        *c = '?';
-                c += n ? n : 1;
-        }
+        text_mend(name);
 }
 
 int process_open(pid_t pid, uint64_t start_time, int *ret_pidfd)

@@ -188,15 +188,15 @@ static void test_an_error_is_json_whatever_is_quoted_in_it(void **state)
         json_t *error;
         (void)state;
 
-        (void)failure_set(&failure, -EINVAL, "NoSuchVgpu", "hint\n", "there is no '%.3s'",
-                          "a\xc3\xa4");
+        (void)failure_set(&failure, -EINVAL, "NoSuchVgpu", "hint\n", "there is no '%.4s'",
+                          "\xc3\xa4\x1b\xc3\xa4");
         error = control_error_json(&failure);
         assert_non_null(error);
         assert_string_equal(json_string_value(json_object_get(error, "error")),
                             "org.openvgpu.NoSuchVgpu");
         assert_string_equal(
                 json_string_value(json_object_get(json_object_get(error, "parameters"), "message")),
-                "there is no 'a?\?'");
+                "there is no '\xc3\xa4?\?'");
         json_decref(error);
 }
 

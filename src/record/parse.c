@@ -3,8 +3,8 @@
  * From text to a struct, without JSON's objects in between: a tenth of the time, of which a monitor that
  * asks for hundreds of vGPUs has much.
  *
- * It knows what writer.c and jansson write, and nothing else: no white space, no letter outside of ASCII,
- * of the escapes only \" and \\. With anything else it gives up, and record_read() judges.
+ * It knows what writer.c and jansson write, and nothing else: no white space, of
+ * the escapes only \" and \\. With anything else it gives up, and record_read() judges.
  */
 #include <errno.h>
 #include <locale.h>
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "record/memory.h"
 #include "record/record.h"
 
@@ -70,6 +71,7 @@ static bool take_word(struct parser *parser, const char *word)
 static char *parse_text(struct parser *parser)
 {
         char *text, *to;
+        size_t n;
 
         if (!take(parser, '"'))
                 return NULL;
@@ -80,9 +82,11 @@ static char *parse_text(struct parser *parser)
                         if (*parser->at != '"' && *parser->at != '\\')
                                 return NULL;
                 }
-                if (*parser->at < ' ' || *parser->at > '~')
+                n = text_measure(parser->at);
+                if (n == 0)
                         return NULL;
-                *to++ = *parser->at++;
+                for (; n > 0; n--)
+                        *to++ = *parser->at++;
         }
         parser->at++;
         *to = '\0';

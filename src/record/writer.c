@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 
 #define FIRST_ROOM 4096
 
@@ -128,21 +129,23 @@ void writer_boolean(struct writer *writer, const char *name, bool value)
         add_text(writer, value ? "true" : "false");
 }
 
-static void add_letter(struct writer *writer, char letter)
+/* Returns how many bytes of @text that was. What is no character of UTF-8 is '?'. */
+static size_t add_character(struct writer *writer, const char *text)
 {
-        if (letter == '"' || letter == '\\')
+        size_t n = text_measure(text);
+
+        if (*text == '"' || *text == '\\')
                 add(writer, "\\", 1);
-        if (letter < ' ' || letter > '~')
-                letter = '?';
-        add(writer, &letter, 1);
+        add(writer, n ? text : "?", n ? n : 1);
+        return n ? n : 1;
 }
 
 void writer_text(struct writer *writer, const char *name, const char *value)
 {
         begin(writer, name);
         add(writer, "\"", 1);
-        for (; *value; value++)
-                add_letter(writer, *value);
+        while (*value)
+                value += add_character(writer, value);
         add(writer, "\"", 1);
 }
 
