@@ -277,7 +277,7 @@ static void play(struct input *input)
         assert(meter_sampler_new(&fuzz.sampler, world.manager) == 0);
         for (size_t i = 0; i < WORLD_DEVICES; i++)
                 create(i);
-        meter_sampler_tick(fuzz.sampler, WORLD_GUESTS);
+        meter_sampler_tick(fuzz.sampler);
         while (input->size > 0)
                 one_command(input);
         fuzz.has_answer = false;

@@ -104,6 +104,7 @@ struct vgpu_instance {
         const struct vgpu_instance_part *const *parts;
         const char *
                 pool_group; /* those of one group keep equal memory once in the pool; "": all of its owner */
+        const char *outside; /* a process of it that uses a device past the gate; "": none */
 };
 
 struct vgpu_instance_list {

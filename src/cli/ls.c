@@ -167,6 +167,16 @@ static void print_reasons(const struct ls_choice *found)
                                           found->instances[i]->demand_reason));
 }
 
+static void print_outside(const struct ls_choice *found)
+{
+        char clean[256];
+
+        for (size_t i = 0; i < found->n; i++)
+                if (found->instances[i]->outside[0])
+                        printf("%s: %s; see docs/security.md\n", found->instances[i]->name,
+                               text_clean(clean, sizeof(clean), found->instances[i]->outside));
+}
+
 /* A program whose kernels the device cannot interrupt is a danger for itself and for its neighbours. */
 static void print_unwhole(const struct ls_choice *found)
 {
@@ -217,6 +227,7 @@ static int print_tables(struct vgpu_client *client, const struct ls_choice *foun
         if (r == 0) {
                 print_reasons(found);
                 print_unwhole(found);
+                print_outside(found);
         }
         if (r == 0 && processes.n_cells > 0) {
                 putchar('\n');

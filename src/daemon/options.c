@@ -68,6 +68,7 @@ enum {
         OPTION_LOG_LEVEL,
         OPTION_LOG_FORMAT,
         OPTION_CONFIG, /* this one and what follows stand on the command line alone */
+        OPTION_STRICT,
         OPTION_CHECK_CONFIG,
         OPTION_HELP,
         OPTION_VERSION
@@ -136,6 +137,9 @@ static const struct {
           OPTION_PIN_AHEAD },
         { "leave-out", "DEVICES", "GPUs for others, with no vGPUs: none (default) or 0,2,...",
           OPTION_LEAVE_OUT },
+        { "strict", "WHAT",
+          "end processes of vGPUs that use a GPU past the gate: on or off (default)",
+          OPTION_STRICT },
         { "log-level", "LEVEL", "error, warning, notice, info (default) or debug",
           OPTION_LOG_LEVEL },
         { "log-format", "FORMAT", "text (default) or json, an object for each line",
@@ -324,6 +328,13 @@ static bool set_devices(uint64_t *devices, const struct configuration_place *pla
         return true;
 }
 
+static bool set_strict(struct options *options, const struct configuration_place *place,
+                       const char *value)
+{
+        options->is_strict = strcmp(value, "on") == 0;
+        return options->is_strict || strcmp(value, "off") == 0 || bad(place, value, "on or off");
+}
+
 static bool set_swap_time(struct options *options, const struct configuration_place *place,
                           const char *value)
 {
@@ -428,6 +439,8 @@ static bool set_option(struct options *options, const struct configuration_place
                 return set_devices(&options->pin_ahead, place, argument);
         case OPTION_LEAVE_OUT:
                 return set_devices(&options->leave_out, place, argument);
+        case OPTION_STRICT:
+                return set_strict(options, place, argument);
         case OPTION_LOG_LEVEL:
                 return set_log_level(options, place, argument);
         case OPTION_LOG_FORMAT:

@@ -29,6 +29,7 @@ struct options {
         char **argv;
         char config_path[PATHS_MAX];       /* absolute; "": no configuration is read */
         size_t n_config_files;             /* that were read */
+        bool is_strict;                    /* processes past the gate are ended */
         bool is_check;                     /* only to say whether it is right */
         const char *simulate;              /* "2xH200:1G", or NULL: the real driver */
         char simulate_text[64];            /* what @simulate points to */

@@ -44,6 +44,7 @@ static const struct vgpu_instance train = {
         .demand_reason = "no \"room\"",
         .swap_class = "batch",
         .pool_group = "models",
+        .outside = "",
 };
 
 /* The same without JSON's objects; with whatever @text has behind it. */

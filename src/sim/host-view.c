@@ -191,6 +191,20 @@ int host_view_find(const struct host_view *view, pid_t pid)
         return -ESRCH;
 }
 
+size_t host_view_list(const struct host_view *view, pid_t *ret_pids, size_t room)
+{
+        CLEANUP(freep) struct host_slots_copy *copy = host_view_copy(view, -1);
+        size_t n = 0;
+
+        for (uint32_t i = 0; copy && i < copy->n && n < room; i++) {
+                pid_t pid = copy->slot[i].pid != 0 ? get_holder(view, i) : 0;
+
+                if (pid > 0)
+                        ret_pids[n++] = pid;
+        }
+        return n;
+}
+
 int host_view_find_last(const struct host_view *view, pid_t pid)
 {
         CLEANUP(freep) struct host_slots_copy *copy = pid > 0 ? host_view_copy(view, -1) : NULL;

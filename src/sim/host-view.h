@@ -59,6 +59,9 @@ struct host_slots_copy *host_view_copy(const struct host_view *view, int device)
 /* host_view_is_alive() - has slot @number a living process? Not true of our own: no lock is in its owner's way. */
 bool host_view_is_alive(const struct host_view *view, uint32_t number);
 
+/* host_view_list() - the processes that have slots and live, @room at most. Returns how many. */
+size_t host_view_list(const struct host_view *view, pid_t *ret_pids, size_t room);
+
 /*
  * host_view_find() - find the slot of the process that is @pid here, also if it has another number in a container
  * Returns its number or -ESRCH. A slot of our own is not found.

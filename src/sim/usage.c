@@ -54,6 +54,11 @@ static void read_slot(const struct host_view *view, int number,
                 };
 }
 
+size_t sim_usage_list(const struct sim_usage *usage, pid_t *ret_pids, size_t room)
+{
+        return host_view_list(&usage->view, ret_pids, room);
+}
+
 _Static_assert(SIM_USAGE_DEVICES == HOST_DEVICES_MAX, "all of them");
 
 bool sim_usage_read(const struct sim_usage *usage, pid_t pid,

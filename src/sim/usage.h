@@ -32,6 +32,9 @@ struct sim_busy {
         uint64_t context_bytes; /* what its contexts there take now */
 };
 
+/* sim_usage_list() - the processes that have called cuInit() and live, @room at most. Returns how many. */
+size_t sim_usage_list(const struct sim_usage *usage, pid_t *ret_pids, size_t room);
+
 /*
  * sim_usage_read() - of process @pid on each of the host's devices; false: it has not called cuInit(), or
  * has died and been forgotten. A process that has died can be read until another one begins.

@@ -4,6 +4,7 @@
 import json
 import os
 import pwd
+import signal
 import subprocess
 import unittest
 
@@ -157,6 +158,43 @@ class Logs(case.Case):
         self.assertEqual(self.words("empty"), ["created"])
         self.assertEqual(self.words("told"), ["created", "process-began", "vgpud-began"])
         guest.wait_steps()
+
+
+def past_the_gate(host, name):
+    """A program of the vGPU, as by `vgpu run`, that loads the driver itself."""
+    guest = host.spawn_guest(["guest-hold", str(4 << 20)], {
+        "OPENVGPU_VGPU": host.get(name)["uuid"], "OPENVGPU_SIM": os.path.join(host.run_directory, "sim"),
+        "LD_LIBRARY_PATH": os.path.dirname(host.info()["driver_path"])})
+    guest.wait_ready().hold("device")
+    return guest
+
+
+class PastTheGate(case.Case):
+    HOST = {"devices": "1xH200:512M"}
+
+    def test_a_program_past_the_gate_is_told_of_while_it_is_there(self):
+        self.host.create("past")
+        guest = past_the_gate(self.host, "past")
+        note = f"past: process {guest.pid} (guest-hold) uses the GPU past the gate"
+        until(lambda: note in self.host.vgpu("ls").output, "vgpu ls to name it")
+        self.assertEqual(self.host.log().count("uses the GPU past the gate"), 1)
+        events = self.host.vgpu("logs", "past", "--json").json["events"]
+        self.assertEqual([event["event"] for event in events], ["created", "outside"])
+        self.assertTrue(guest.is_alive())
+        guest.kill()
+        until(lambda: "past the gate" not in self.host.vgpu("ls").output, "it to be forgotten")
+
+
+class Strict(case.Case):
+    HOST = {"devices": "1xH200:512M", "options": ["--strict", "on"]}
+
+    def test_a_strict_vgpud_ends_it_and_nothing_else(self):
+        self.host.create("past")
+        other = self.host.train("past", "--size", "4M")
+        guest = past_the_gate(self.host, "past")
+        self.assertEqual(guest.process.wait(60), -signal.SIGKILL)
+        self.assertIn("ended=yes", self.host.log())
+        other.wait_steps()
 
 
 if __name__ == "__main__":

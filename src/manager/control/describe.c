@@ -229,6 +229,7 @@ static void get_instance(const struct instance *instance, struct vgpu_instance *
                 .waited_seconds = (double)instance->residency.sums.waited_ns / 1e9,
                 .n_swaps = instance->residency.sums.n_swaps,
                 .demand_percent = view.percent,
+                .outside = instance->outside,
         };
 }
 

@@ -107,6 +107,8 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
                 note(userdata, instance, "share", &spare,
                      "share: %u percent of the GPU's time are promised from now on",
                      instance->share);
+        else if (event == INSTANCE_OUTSIDE)
+                note(userdata, instance, "outside", &spare, "%s", instance->outside);
         else if (event == INSTANCE_REMOVED)
                 note(userdata, instance, "removed", &spare, "removed");
 }

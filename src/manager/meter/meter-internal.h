@@ -19,6 +19,7 @@ struct device;
 struct guest;
 struct instance;
 struct manager;
+struct meter_outside;
 struct meter_source;
 struct observer;
 
@@ -29,6 +30,7 @@ struct meter {
         bool has_news;     /* since the last batch for the ledger: work, or who came or went */
         bool has_newcomer; /* a vGPU that came after the others were settled last */
         struct meter_source *source; /* NULL: there is none */
+        struct meter_outside *outside;
         struct ledger_thread *ledger;
         struct allowance allowance, vgpu_allowance; /* of rows for processes, for vGPUs */
         struct ledger_device *devices;
@@ -82,8 +84,9 @@ void meter_source_read(struct meter_source *source, struct guest *guest);
 enum meter_source_kind meter_source_get_kind(const struct meter_source *source,
                                              const struct device *device);
 
-/* meter_source_tick() - with each sample: so many processes are metered. */
-void meter_source_tick(struct meter_source *source, size_t n_guests);
+/* meter_source_tick() - with each sample, while there are vGPUs. meter_source_stop() - there are none. */
+void meter_source_tick(struct meter_source *source, struct meter_outside *outside);
+void meter_source_stop(struct meter_source *source);
 
 /* meter_source_begin() - @guest is new: what it did before is not to be counted. */
 void meter_source_begin(struct meter_source *source, struct guest *guest);

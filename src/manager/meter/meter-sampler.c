@@ -9,6 +9,7 @@
 #include "daemon/child.h"
 #include "daemon/log.h"
 #include "manager/meter/meter-internal.h"
+#include "manager/meter/meter-outside.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
@@ -143,6 +144,8 @@ static int take(struct device *device, const struct sampler_packet *packet)
         case SAMPLER_MEMORY:
                 if (guest)
                         note_memory(guest, part, packet->memory);
+                else if (device->manager->meter)
+                        meter_outside_see(device->manager->meter->outside, (pid_t)packet->pid);
                 return 0;
         case SAMPLER_ENCODER:
         case SAMPLER_CAPTURE:
@@ -238,13 +241,17 @@ static int start(struct meter_sampler *sampler)
         return 0;
 }
 
-void meter_sampler_tick(struct meter_sampler *sampler, size_t n_guests)
+void meter_sampler_stop(struct meter_sampler *sampler)
+{
+        if (sampler->source)
+                hang_up(sampler);
+}
+
+void meter_sampler_tick(struct meter_sampler *sampler)
 {
         int r;
 
-        if (n_guests == 0 && sampler->source)
-                hang_up(sampler);
-        if (n_guests == 0 || sampler->source || meter_now() < sampler->retry_ns)
+        if (sampler->source || meter_now() < sampler->retry_ns)
                 return;
         r = start(sampler);
         if (r < 0) {

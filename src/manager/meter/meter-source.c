@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "manager/meter/meter-internal.h"
+#include "manager/meter/meter-outside.h"
 #include "manager/meter/meter-sampler.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
@@ -20,7 +21,12 @@ _Static_assert(SIM_USAGE_DEVICES == STATE_DEVICES_MAX, "all of them");
 struct meter_source {
         struct sim_usage *simulation; /* one of the two */
         struct meter_sampler *sampler;
+        uint64_t looked_ns; /* who has the simulated devices */
 };
+
+/* How often it is looked, and for how many processes. */
+#define LOOK_NS  2000000000u
+#define PIDS_MAX 2048
 
 int meter_source_new(struct meter_source **ret_source, struct manager *manager)
 {
@@ -50,10 +56,32 @@ struct meter_source *meter_source_free(struct meter_source *source)
         return NULL;
 }
 
-void meter_source_tick(struct meter_source *source, size_t n_guests)
+/* The host says who has its devices; the sampler does so with its samples. */
+static void look_outside(const struct meter_source *source, struct meter_outside *outside)
+{
+        pid_t pids[PIDS_MAX];
+        size_t n = sim_usage_list(source->simulation, pids, PIDS_MAX);
+
+        for (size_t i = 0; i < n; i++)
+                meter_outside_see(outside, pids[i]);
+}
+
+void meter_source_tick(struct meter_source *source, struct meter_outside *outside)
+{
+        uint64_t now_ns = meter_now();
+
+        if (source->sampler)
+                meter_sampler_tick(source->sampler);
+        if (!source->simulation || now_ns - source->looked_ns < LOOK_NS)
+                return;
+        source->looked_ns = now_ns;
+        look_outside(source, outside);
+}
+
+void meter_source_stop(struct meter_source *source)
 {
         if (source->sampler)
-                meter_sampler_tick(source->sampler, n_guests);
+                meter_sampler_stop(source->sampler);
 }
 
 enum meter_source_kind meter_source_get_kind(const struct meter_source *source,

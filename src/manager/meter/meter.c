@@ -8,6 +8,7 @@
 
 #include "daemon/log.h"
 #include "manager/meter/meter-internal.h"
+#include "manager/meter/meter-outside.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
@@ -160,8 +161,10 @@ static size_t sample(struct meter *meter)
         }
         meter_books_settled(meter);
         meter->sampled_ns = now_ns;
-        if (meter->source)
-                meter_source_tick(meter->source, n);
+        if (meter->source) {
+                meter_source_tick(meter->source, meter->outside);
+                meter_outside_tick(meter->outside);
+        }
         return n;
 }
 
@@ -194,7 +197,9 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         (void)source, (void)usec;
         if (list_is_empty(&meter->manager->instances)) {
                 clear_devices(meter->manager); /* of what has just gone */
-                return 0;                      /* the next vGPU starts it again */
+                if (meter->source)
+                        meter_source_stop(meter->source);
+                return 0; /* the next vGPU starts it again */
         }
         pace_begin(&meter->pace);
         n = sample(meter);
@@ -269,7 +274,9 @@ int meter_new(struct meter **ret_meter, struct manager *manager)
         allowance_init(&meter->vgpu_allowance);
         meter->sampled_ns = meter->written_ns = meter_now();
         meter_read_wall(meter, meter->sampled_ns);
-        r = meter_source_new(&meter->source, manager);
+        r = meter_outside_new(&meter->outside, manager);
+        if (r == 0)
+                r = meter_source_new(&meter->source, manager);
         if (r < 0)
                 log_event(LOG_LEVEL_ERROR, "GPU time cannot be seen from below", "error=\"%s\"",
                           strerror(-r));
@@ -314,6 +321,7 @@ struct meter *meter_free(struct meter *meter)
         meter->ledger = ledger_thread_free(meter->ledger);
         meter->loading = ledger_close(meter->loading);
         meter->source = meter_source_free(meter->source);
+        meter->outside = meter_outside_free(meter->outside);
         allowance_deinit(&meter->allowance);
         allowance_deinit(&meter->vgpu_allowance);
         free(meter->former);

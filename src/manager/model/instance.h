@@ -100,6 +100,7 @@ struct instance {
         struct residency_instance residency;
         uint32_t share;            /* percent of its device; 0: none */
         uint32_t encoder_capacity; /* percent */
+        char outside[160];         /* a process of it that uses a device past the gate; "": none */
 
         struct container_space space; /* of the container that it was made for; all 0: none */
 

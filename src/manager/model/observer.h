@@ -28,6 +28,7 @@ enum instance_event {
         INSTANCE_SHARE_SET, /* its share of its device's time is another one */
         INSTANCE_MAKES_WAY, /* it leaves for another one, and stands still */
         INSTANCE_AWAITS_TURN, /* it is resumed by hand, and others are to leave for it */
+        INSTANCE_OUTSIDE,     /* a process of it uses a device past the gate: instance->outside */
         INSTANCE_REMOVED,     /* it is not in the store any more; INSTANCE_UNLOADED follows */
         INSTANCE_UNLOADED,    /* it is about to be freed: it was removed, or the manager ends */
 };
