@@ -352,8 +352,11 @@ static uint64_t earlier(uint64_t one, uint64_t other)
         return one < other ? one : other;
 }
 
+/* One that was suspended by hand has programs that ask; they wait for its resume, and no room brings it back. */
 static bool is_waiting(const struct instance *instance)
 {
+        if (instance_is_off(instance) && !instance_is_away(instance))
+                return false;
         return instance->residency.wanted_ns > 0 || residency_get_asks(instance) > 0;
 }
 

@@ -191,6 +191,21 @@ static void test_who_waits_below_the_ceiling_is_seen_and_told_of(void **state)
         assert_true(mine->waiting_ns == 0 && mine->told_ns == 0);
 }
 
+static void test_who_was_suspended_by_hand_does_not_wait_for_room(void **state)
+{
+        struct fixture *fixture = *state;
+        struct residency_instance *mine = &fixture->instance.residency;
+
+        join_waiting(fixture, MIB);
+        fixture->instance.part[0].residency.asks_ns = now();
+        fixture->instance.state = STATE_EVICTED;
+        look(fixture);
+        assert_true(mine->waiting_ns == 0);
+        mine->has_left = true;
+        look(fixture);
+        assert_true(mine->waiting_ns > 0);
+}
+
 /* Or the ceiling that it makes would stay for ever, over the one that it was promised to as well. */
 static void test_a_promise_that_is_not_taken_is_over_after_a_while(void **state)
 {
@@ -286,6 +301,8 @@ int main(void)
                                                 set_up, tear_down),
                 cmocka_unit_test_setup_teardown(
                         test_who_waits_below_the_ceiling_is_seen_and_told_of, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_who_was_suspended_by_hand_does_not_wait_for_room, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(
                         test_a_promise_that_is_not_taken_is_over_after_a_while, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_reason_is_shown_when_it_has_held, set_up,
