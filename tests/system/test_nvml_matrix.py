@@ -50,17 +50,21 @@ class Comparison(case.Case):
 
 
 class Record(unittest.TestCase):
-    """What was found on a machine with a GPU."""
+    """What was found on a machine with a GPU: on the host, in a vGPU, and with a simulated device."""
 
-    def replay(self, record):
-        done = subprocess.run([sys.executable, COMPARE, "--replay", record, "--explained",
-                               COMPARE.with_name("explained-580.txt")], capture_output=True, text=True)
+    def replay(self, record, *more):
+        explained = [part for name in ("explained-580.txt", *more) for part in ("--explained", COMPARE.with_name(name))]
+        done = subprocess.run([sys.executable, COMPARE, "--replay", record, *explained], capture_output=True, text=True)
         return done.returncode, done.stdout
 
     def test_every_difference_has_a_reason_and_every_reason_a_difference(self):
-        code, output = self.replay(COMPARE.with_name("differences-580.txt"))
-        self.assertEqual(code, 0, output)
-        self.assertIn(" 0 open", output)
+        for record, more in (("differences-580.txt", ()),
+                             ("differences-580-guest.txt", ("explained-580-guest.txt",)),
+                             ("differences-580-simulated.txt", ("explained-580-simulated.txt",))):
+            with self.subTest(record):
+                code, output = self.replay(COMPARE.with_name(record), *more)
+                self.assertEqual(code, 0, output)
+                self.assertIn(" 0 open", output)
 
     def test_a_difference_without_a_reason_is_open(self):
         line = "nvmlDeviceGetName | good | ours SUCCESS | NVIDIA's NOT_FOUND\n"
