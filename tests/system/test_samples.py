@@ -98,12 +98,15 @@ class Samples(Case):
         self.assertLessEqual(sum(used), passed)
         self.assertGreater(used[1], 0.75 * used[0], used)  # a period may be under way
 
-    def test_the_sampler_runs_only_while_it_is_needed(self):
+    def test_the_sampler_ends_with_the_last_vgpu(self):
+        """Not with its last program: it sees those that have no gate."""
         self.tell()
-        self.assertEqual(self.host.children("vgpu-sampler"), [])
         guest = self.guest()
         until(lambda: self.host.children("vgpu-sampler"), "the sampler")
         guest.kill()
+        self.host.wait_state("train", "idle")
+        self.assertEqual(len(self.host.children("vgpu-sampler")), 1)
+        self.host.call("RemoveVgpu", name="train")
         until(lambda: not self.host.children("vgpu-sampler"), "the sampler to end")
 
     def test_the_sampler_may_do_nothing_of_what_root_may(self):
