@@ -1031,6 +1031,54 @@ class Faults(Overcommitted):
         self.finish(waits)
         self.assertEqual(held.end_input(), 0, held.context())
 
+    def take_the_way_back(self, *options):
+        """
+        Of vGPU one, whose suspend fails: what it gives up for a moment gets one of "busy", which allocates.
+
+        Returns who is in "one", and those in "busy", of whom the first has the options.
+        """
+        self.host.kill_manager()
+        self.host.start(options=("--simulate", "2xH200:256M"))
+        self.create("one", device="0")
+        self.create("busy", device="1")
+        guest = self.guest("one", "--on-demand", size=("--size", "100M", "--piece", "100M"))
+        self.host.call("MigrateVgpu", name="one", device="1")  # its memory has to be made anew from now on
+        works = self.guest("busy", *options, size=("--size", "60M", "--piece", "10M"))
+        (self.host.faults / "gate-asking=pause").touch()
+        with unittest.mock.patch.dict(os.environ, OPENVGPU_FAULT_DIR=str(self.host.faults)):
+            late = self.begin("busy", "--size", "50M", "--piece", "50M")
+        self.host.wait_paused("gate-asking")  # let through, and about to ask the driver
+        for fault in ("suspend.moved=fail", "suspend.parked=pause"):
+            (self.host.faults / fault).touch()
+        client = self.host.client()
+        client.send("SuspendVgpu", name="one")
+        self.host.wait_paused("suspend.parked")
+        self.host.go_on("gate-asking")
+        late.wait_ready()
+        self.host.go_on("suspend.parked")
+        expect_error("Failed", client.answer)
+        return guest, works, late
+
+    def test_others_leave_for_an_undo(self):
+        guest, *others = self.take_the_way_back()
+        self.host.wait_state("one", "running")
+        guest.step()
+        others[0].wait_steps(2)
+        self.finish(guest, *others)
+
+    def test_nobody_can_leave_for_an_undo(self):
+        """It waits like one that is away, and says for whom."""
+        guest, *others = self.take_the_way_back("--managed")
+        until(lambda: "managed memory" in self.host.vgpu("one")["demand_reason"], "the reason")
+        one = self.host.vgpu("one")
+        self.assertEqual((one["state"], one["demand"]), ("failed", "waiting for memory"))
+        others[0].wait_steps(2)
+        self.finish(*others)
+        self.host.wait_state("one", "running")
+        self.assertEqual(self.host.vgpu("one")["demand_reason"], "")
+        guest.step()
+        self.finish(guest)
+
     def test_no_hashes(self):
         """What a swap cannot tell to be unchanged is copied, and the log says so."""
         guests = self.crowd()

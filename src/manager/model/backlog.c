@@ -158,14 +158,19 @@ static int on_room_time(sd_event_source *source, uint64_t time_us, void *userdat
         (void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
         if (instance->operation) /* its end says more */
                 return 0;
-        if (instance->state != STATE_FAILED) {
+        if (instance->state != STATE_FAILED)
                 backlog_end_lack(instance);
-                return 0;
-        }
-        (void)sd_event_source_set_time_relative(source, instance->lack.pause_us);
-        (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT); /* it may not even begin */
-        observer_tell_instance(&instance->manager->observers, instance, INSTANCE_RETRY);
+        else
+                backlog_retry(instance);
         return 0;
+}
+
+void backlog_retry(struct instance *instance)
+{
+        (void)sd_event_source_set_time_relative(instance->lack.timer, instance->lack.pause_us);
+        (void)sd_event_source_set_enabled(instance->lack.timer,
+                                          SD_EVENT_ONESHOT); /* it may not even begin */
+        observer_tell_instance(&instance->manager->observers, instance, INSTANCE_RETRY);
 }
 
 void backlog_add_lack(struct instance *instance)

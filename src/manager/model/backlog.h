@@ -34,6 +34,9 @@ void backlog_add_lack(struct instance *instance);
 /* backlog_end_lack() - there was, or nothing is left. */
 void backlog_end_lack(struct instance *instance);
 
+/* backlog_retry() - there is room now for @instance: begin at once. */
+void backlog_retry(struct instance *instance);
+
 /* backlog_room_came() - perhaps: who lacks some tries again as soon as others had their turn. */
 void backlog_room_came(struct backlog *backlog);
 

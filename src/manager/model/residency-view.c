@@ -5,6 +5,7 @@
 #include "manager/model/ceiling.h"
 #include "manager/model/instance.h"
 #include "manager/model/promise.h"
+#include "manager/model/way-back.h"
 
 #define NS_PER_SECOND 1000000000u
 
@@ -60,6 +61,8 @@ const struct instance_part *residency_find_wanting(const struct instance *instan
 
 static const char *get_demand(const struct instance *instance)
 {
+        if (way_back_lacks_room(instance) && instance->residency.wanted_ns)
+                return "waiting for memory";
         if (instance->residency.waits_for_room && instance->state == STATE_RESUMING)
                 return "waiting for memory";
         if (instance->residency.is_coming && instance->state == STATE_RESUMING)
@@ -87,7 +90,7 @@ static const char *get_reason(const struct instance *instance, bool is_waiting)
         const struct residency_instance *mine = &instance->residency;
         const struct instance_part *part;
 
-        if (instance->operation && !mine->waits_for_room)
+        if (instance->operation && !mine->waits_for_room && !way_back_lacks_room(instance))
                 return ""; /* why it did not come before, or leave, is over */
         if (mine->reason[0] || !is_waiting)
                 return mine->reason;

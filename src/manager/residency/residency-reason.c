@@ -13,6 +13,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/promise.h"
+#include "manager/model/way-back.h"
 #include "manager/operation/operation.h"
 #include "manager/residency/residency-internal.h"
 
@@ -98,7 +99,7 @@ static bool is_in_motion(const struct device *device)
 
         list_for_each(other, &device->manager->instances, link)
                 if (other->operation && !residency_awaits_turn(other) &&
-                    operation_is_at(other->operation, device))
+                    !way_back_lacks_room(other) && operation_is_at(other->operation, device))
                         return true;
         return false;
 }

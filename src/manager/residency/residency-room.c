@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/size.h"
 #include "daemon/log.h"
+#include "manager/model/backlog.h"
 #include "manager/model/ceiling.h"
 #include "manager/model/device.h"
 #include "manager/model/footprint.h"
@@ -16,6 +17,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/promise.h"
 #include "manager/model/residency-view.h"
+#include "manager/model/way-back.h"
 #include "manager/operation/admission.h"
 #include "manager/operation/handover.h"
 #include "manager/operation/operation-engine.h"
@@ -124,6 +126,23 @@ static void come(struct instance *instance, bool is_early)
                 return;
         (void)failure_from_errno(&failure, r, "coming in");
         residency_fail(instance, false, failure.message);
+}
+
+/* An undo that goes on asks the driver again by itself. */
+static void go_back(struct instance *instance)
+{
+        if (instance->operation)
+                return;
+        log_event_of(instance->owner, LOG_LEVEL_INFO, "goes back: there is room", "vgpu=%s",
+                     instance->name);
+        residency_forget_promises(
+                instance); /* the operation makes its own, before anybody can take it */
+        backlog_retry(instance);
+        instance->residency.is_coming = instance->operation != NULL;
+        if (!instance->operation)
+                residency_fail(instance, false, "the undoing of its operation cannot begin");
+        for (size_t i = 0; i < instance->n_parts; i++)
+                ceiling_look(instance->part[i].device);
 }
 
 /* What it was let have before, if it was, has not been enough. */
@@ -310,6 +329,8 @@ static void carry_out_return(const struct round *round, const struct player *pla
         case STAY_COMES:
                 if (residency_awaits_turn(instance))
                         take_turn(instance);
+                else if (way_back_lacks_room(instance))
+                        go_back(instance);
                 else
                         come(instance, false);
                 break;

@@ -9,6 +9,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/promise.h"
 #include "manager/model/residency-view.h"
+#include "manager/model/way-back.h"
 #include "manager/operation/operation.h"
 #include "manager/residency/residency-internal.h"
 #include "scheduler/stay.h"
@@ -85,18 +86,26 @@ uint64_t residency_get_return(const struct instance *instance, size_t part)
         return sum;
 }
 
-/* Off its devices, and waiting for somebody to make it come back. */
+/* Off its devices, and waiting for somebody to make it come back; or on its way back to them. */
 static bool is_to_come(const struct instance *instance)
 {
-        return instance_is_off(instance) || residency_awaits_turn(instance);
+        return instance_is_off(instance) || residency_awaits_turn(instance) ||
+               way_back_lacks_room(instance);
+}
+
+/* What it has there still is not to come. */
+static uint64_t get_arrival(const struct instance *instance, size_t part)
+{
+        if (way_back_lacks_room(instance))
+                return way_back_get_bytes(instance, part) + instance->part[part].residency.extra;
+        return residency_get_return(instance, part);
 }
 
 static uint64_t get_needs(const struct instance *instance, size_t part)
 {
         if (!promise_is_overcommitted(instance->part[part].device))
                 return instance->frame_buffer;
-        return is_to_come(instance) ? residency_get_return(instance, part)
-                                    : get_wanted(instance, part);
+        return is_to_come(instance) ? get_arrival(instance, part) : get_wanted(instance, part);
 }
 
 /* Those on the device without a share divide what is left. */
@@ -131,7 +140,8 @@ static uint32_t get_weight(const struct instance *instance)
 
 static enum stay_place get_place(const struct instance *instance)
 {
-        if (!instance->operation || residency_awaits_turn(instance))
+        if (!instance->operation || residency_awaits_turn(instance) ||
+            way_back_lacks_room(instance))
                 return is_to_come(instance) ? STAY_AWAY : STAY_HERE;
         return instance->operation->kind == &operation_suspend ? STAY_LEAVING : STAY_COMING;
 }
@@ -156,6 +166,14 @@ static bool is_known(const struct instance *instance, size_t part)
         const struct device *device = instance->part[part].device;
 
         return residency_is_known(instance->manager->residency, device);
+}
+
+/* Whose programs stand still for an operation that came to nothing is let go on before others get a turn. */
+static enum stay_class get_class(const struct instance *instance)
+{
+        return instance->residency.is_interactive || way_back_lacks_room(instance)
+                       ? STAY_INTERACTIVE
+                       : STAY_BATCH;
 }
 
 static uint64_t get_wants(const struct instance *instance)
@@ -195,7 +213,7 @@ struct stay residency_get_stay(const struct instance *instance)
                 .not_before = mine->not_before_ns,
                 .is_held = hold[0] != '\0',
                 .takes_turns = promise_is_any_overcommitted(instance),
-                .class = mine->is_interactive ? STAY_INTERACTIVE : STAY_BATCH,
+                .class = get_class(instance),
                 .weight = get_weight(instance),
                 .place = get_place(instance),
                 .wants = get_wants(instance),
@@ -210,7 +228,7 @@ struct stay residency_get_stay(const struct instance *instance)
 
 /*
  * Not one that was suspended by hand, or is being: that may take as long as who asked for it likes. Who is resumed by
- * hand has a turn like all others.
+ * hand has a turn like all others, and so has one that was to be suspended or moved and finds no room to go back.
  */
 bool residency_is_played(const struct instance *instance)
 {
@@ -218,6 +236,8 @@ bool residency_is_played(const struct instance *instance)
 
         if (residency_awaits_turn(instance))
                 return true;
+        if (way_back_lacks_room(instance))
+                return promise_is_any_overcommitted(instance);
         if (operation)
                 return operation->is_by_itself && (operation->kind == &operation_suspend ||
                                                    operation->kind == &operation_resume);

@@ -18,6 +18,7 @@
 #include "manager/model/observer.h"
 #include "manager/model/promise.h"
 #include "manager/model/residency-view.h"
+#include "manager/model/way-back.h"
 #include "manager/operation/ahead.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation.h"
@@ -391,6 +392,14 @@ static void note_wait(struct instance *instance, uint64_t now)
                 tell_long_wait(instance, now - mine->waiting_ns);
 }
 
+static uint64_t look_at_way_back(struct instance *instance, uint64_t now)
+{
+        begin_waiting(instance, now);
+        if (instance->residency.not_before_ns > now)
+                return instance->residency.not_before_ns;
+        return now + ROOM_LOOK_NS / 4;
+}
+
 static uint64_t look_at(struct instance *instance, uint64_t now)
 {
         tell_gates(instance);
@@ -400,6 +409,8 @@ static uint64_t look_at(struct instance *instance, uint64_t now)
         residency_look_whether_it_runs(instance);
         if (residency_awaits_turn(instance))
                 begin_waiting(instance, now);
+        if (way_back_lacks_room(instance) && promise_is_any_overcommitted(instance))
+                return look_at_way_back(instance, now);
         if (instance->operation && is_ours(instance))
                 return now + ROOM_LOOK_NS / 4;
         if (residency_may_leave(instance))
@@ -623,10 +634,30 @@ static void note_failure(const struct operation *operation)
                 (void)residency_look_at_stopped(instance);
 }
 
+/* Where it could not go back before; @was_let: others had left for that. */
+static void note_way_back(struct instance *instance, bool was_let)
+{
+        if (!instance->residency.wanted_ns || instance_is_off(instance))
+                return;
+        if (instance->state != STATE_FAILED) {
+                stop_waiting(instance);
+                succeed(instance);
+                begin_stay(instance);       /* its programs stood still until now */
+        } else if (!instance->lack.timer) { /* it lacks something else */
+                stop_waiting(instance);
+        } else if (was_let) {
+                pause_for(instance, COME_PAUSE_NS, COME_PAUSE_MAX_NS);
+                for (size_t i = 0; i < instance->n_parts; i++)
+                        residency_note_lack(instance, i);
+        }
+}
+
 static void on_operation(const struct operation *operation, bool has_succeeded, void *userdata)
 {
         struct instance *instance = operation->instance;
         struct residency *residency = userdata;
+
+        bool was_coming = instance->residency.is_coming;
 
         residency->n_ends++;
         if (has_succeeded && instance->residency.is_leaving)
@@ -639,6 +670,7 @@ static void on_operation(const struct operation *operation, bool has_succeeded, 
                                                       operation->pool_ns + operation->room_ns));
         else
                 note_failure(operation);
+        note_way_back(instance, was_coming);
         if (!has_programs(instance))
                 note_reason(instance, ""); /* they ended meanwhile: that is no reason to wait */
         note_presence(instance);
