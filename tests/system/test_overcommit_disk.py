@@ -130,6 +130,30 @@ class Promises(Held):
         expect_error("NoRoom", self.create, "e")
         self.assertGreaterEqual(self.free(), 102 * MIB)
 
+    def test_a_user_whose_first_memory_is_on_its_way_to_the_disk_gets_more(self):
+        """The pool is full, and nobody has anything on the disk yet."""
+        self.mount("1G")
+        self.host.options += ["--pool-limit", "160M", "--slab-size", "2M"]
+        self.host.start()
+        self.create("a", owner=65534, size=80 * MIB)
+        self.create("b", size=150 * MIB)
+        guests = [self.guest("a", "--on-demand", size=("--size", "60M")),
+                  self.guest("b", "--on-demand", size=("--size", "130M"))]
+        self.host.call("SuspendVgpu", name="a")
+        (self.host.faults / "spill.writing=pause").touch()
+        with self.host.client() as client:
+            client.send("SuspendVgpu", name="b")
+            self.host.wait_paused("spill.writing")
+            try:
+                self.create("c", owner=65534, size=100 * MIB)
+            finally:
+                self.host.go_on("spill.writing")
+            client.answer()
+        for name, guest in zip("ab", guests):
+            self.host.call("ResumeVgpu", name=name)
+            guest.step()
+            self.finish(guest)
+
     def test_the_limit_counts_what_is_held(self):
         self.host.options += ["--spill-limit", "420M"]
         self.host.start()

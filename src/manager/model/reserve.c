@@ -218,7 +218,7 @@ struct reserve_users reserve_count_users(const struct manager *manager)
 uint64_t reserve_get_share(const struct manager *manager, const struct reserve_users *users,
                            uid_t user, uint64_t free)
 {
-        uint64_t own = spill_use_get_coming(manager, user);
+        uint64_t own = 0;
         const struct instance *instance;
 
         if (account_is_operator(user))
@@ -226,7 +226,9 @@ uint64_t reserve_get_share(const struct manager *manager, const struct reserve_u
         list_for_each(instance, &manager->instances, link)
                 if (instance->owner == user)
                         own += get_on_disk(instance);
-        return account_room(users->all + free, users->all, own, users->n + (own == 0));
+        /* Whose memory is only coming is not among those that have some. */
+        return account_room(users->all + free, users->all,
+                            own + spill_use_get_coming(manager, user), users->n + (own == 0));
 }
 
 /* After a restart. */
