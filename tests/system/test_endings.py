@@ -291,6 +291,14 @@ class Endings(case.Case):
         guest.signal(signal.SIGCONT)
         self.check_caught_up(guest)
 
+    def test_a_catch_up_that_fails_is_tried_again(self):
+        """It has failed when the memory was there, but not yet what is in it."""
+        guest = self.leave_behind()
+        self.host.arm("catch-up.created", "fail")
+        guest.signal(signal.SIGCONT)
+        self.check_caught_up(guest)
+        self.assertIn("told to fail at catch-up.created", self.host.log())
+
     def test_the_next_manager_knows_who_was_left_behind(self):
         guest = self.leave_behind()
         self.host.restart()

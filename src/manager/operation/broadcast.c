@@ -279,7 +279,7 @@ void broadcast_export(struct operation *operation)
 /* An undo has brought back what it has, and dropped where it came from. */
 static bool is_irreplaceable(const struct operation *operation, const struct guest *guest)
 {
-        return operation->kind != &operation_resume && guest_lacks_sources(guest);
+        return !operation->kind->is_from_pool && guest_lacks_sources(guest);
 }
 
 void broadcast_release(struct operation *operation)
