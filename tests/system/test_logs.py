@@ -10,6 +10,7 @@ import unittest
 
 import case
 import stage
+from guest import Guest
 from wait import until
 
 
@@ -183,6 +184,36 @@ class PastTheGate(case.Case):
         self.assertTrue(guest.is_alive())
         guest.kill()
         until(lambda: "past the gate" not in self.host.vgpu("ls").output, "it to be forgotten")
+
+
+MANY = """
+import ctypes, os, sys, time
+for _ in range(300):
+    if os.fork() == 0:
+        ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG
+        ctypes.CDLL(sys.argv[1]).cuInit(0)
+        time.sleep(600)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root to be somebody else")
+class Flood(case.Case):
+    HOST = {"devices": "1xH200:512M"}
+
+    def test_a_user_does_not_fill_the_log_in_the_name_of_roots_vgpu(self):
+        self.host.create("roots")
+        driver = self.host.info()["driver_path"]
+        many = Guest([stage.SYSTEM_PYTHON, "-c", MANY, driver], self.host.environment(
+            OPENVGPU_VGPU="roots", OPENVGPU_SIM=os.path.join(self.host.run_directory, "sim"),
+            LD_LIBRARY_PATH=os.path.dirname(driver)), user="nobody")
+        self.host.guests.append(many)
+        many.wait_ready()
+        until(lambda: "leaving out more lines about what a user does" in self.host.log(), "lines to be left out", 60)
+        self.assertEqual(self.host.log().count("uses the GPU past the gate"), 250)
+        many.process.stdin.close()
+        many.process.wait(60)
 
 
 class Strict(case.Case):

@@ -118,15 +118,15 @@ static struct seen *find_or_add(struct meter_outside *outside, pid_t pid, uint64
 }
 
 /* A vGPU of root may be for the users of a container; any other is only for its owner, whatever others say of themselves. */
-static struct instance *find_instance(struct meter_outside *outside, const struct seen *seen)
+static struct instance *find_instance(struct meter_outside *outside, const struct seen *seen,
+                                      uid_t *ret_user)
 {
         struct failure unused = { 0 };
         struct instance *instance = instance_find(outside->manager, seen->vgpu, &unused);
-        uid_t user;
 
-        if (process_get_user(seen->pid, &user) < 0)
+        if (process_get_user(seen->pid, ret_user) < 0)
                 return NULL;
-        return instance && (instance->owner == 0 || instance->owner == user) ? instance : NULL;
+        return instance && (instance->owner == 0 || instance->owner == *ret_user) ? instance : NULL;
 }
 
 static bool end(const struct seen *seen)
@@ -137,7 +137,9 @@ static bool end(const struct seen *seen)
                syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) == 0;
 }
 
-static void tell(struct meter_outside *outside, struct seen *seen, struct instance *instance)
+/* @user: whose process it is, and who may not fill the log. */
+static void tell(struct meter_outside *outside, struct seen *seen, struct instance *instance,
+                 uid_t user)
 {
         char name[PROCESS_NAME_MAX], quoted[LOG_QUOTED_MAX];
         bool is_ended = outside->manager->options->is_strict && end(seen);
@@ -149,10 +151,10 @@ static void tell(struct meter_outside *outside, struct seen *seen, struct instan
         if (seen->is_told)
                 return;
         seen->is_told = true;
-        log_event_of(instance->owner, LOG_LEVEL_WARNING,
-                     "a process of a vGPU uses the GPU past the gate",
-                     "vgpu=%s pid=%d name=%s ended=%s", instance->name, (int)seen->pid,
-                     log_quote(quoted, name), is_ended ? "yes" : "no");
+        log_event_of_program(&(struct log_program){ user, instance->id, instance->name },
+                             LOG_LEVEL_WARNING, "a process of a vGPU uses the GPU past the gate",
+                             "vgpu=%s pid=%d name=%s ended=%s", instance->name, (int)seen->pid,
+                             log_quote(quoted, name), is_ended ? "yes" : "no");
         observer_tell_instance(&outside->manager->observers, instance, INSTANCE_OUTSIDE);
 }
 
@@ -161,6 +163,7 @@ void meter_outside_see(struct meter_outside *outside, pid_t pid)
         uint64_t now_ns = meter_now();
         struct instance *instance;
         struct seen *seen;
+        uid_t user;
 
         if (pid <= 0 || is_guest(outside->manager, pid))
                 return;
@@ -170,9 +173,9 @@ void meter_outside_see(struct meter_outside *outside, pid_t pid)
         seen->last_ns = now_ns;
         if (!seen->vgpu[0] || now_ns - seen->first_ns < GRACE_NS)
                 return;
-        instance = find_instance(outside, seen);
+        instance = find_instance(outside, seen, &user);
         if (instance)
-                tell(outside, seen, instance);
+                tell(outside, seen, instance, user);
 }
 
 void meter_outside_tick(struct meter_outside *outside)
