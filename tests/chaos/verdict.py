@@ -136,7 +136,7 @@ def check_log(world, log):
 
 # What the run directory has for ever: the socket of the keeper and the simulated driver's files, while they run.
 STAYS = r"control\.sock|gate\.sock|state-page|vgpud\.pid"
-STAYS_WHILE_IT_RUNS = STAYS + r"|keeper\.sock|cdi|sim(/(host|lock|(turn|engine|service)-\d+|memory))?"
+STAYS_WHILE_IT_RUNS = STAYS + r"|keeper\.sock|cdi|sim(/(host|slots|lock|(turn|engine)-\d+|memory|services(/\d+)?))?"
 
 
 def check_files(world, stays):
