@@ -298,8 +298,7 @@ static int on_open(const union message *message, int *fds)
                 return answer_not_now(GATE_OPENED);
         if (fault_point("gate-open"))
                 return answer(GATE_OPENED, -EIO, &move);
-        if (!whole_mend())
-                turns_hold();
+        whole_mend();
         agent.state = GATE_STATE_OPEN;
         agent.may_be_unfilled = agent.is_created = agent.is_waiting_told = false;
         drain_open();

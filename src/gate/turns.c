@@ -43,10 +43,6 @@
 
 #define BOUND_NAP_NS 50000
 
-/* Under turns_hold(): so long may the manager take; and between two looks. */
-#define HOLD_NS     1000000000u
-#define HOLD_NAP_NS 500000
-
 /*
  * The longest that a thread waits for what is on the device. That may wait for the thread: a host
  * function for a lock that it has, a stream for a value that it is about to write.
@@ -62,7 +58,6 @@ static struct {
         _Atomic uint32_t watch; /* enum gate_watch */
         _Atomic uint32_t work;  /* enum instance_page_work, as last published */
         _Atomic uint32_t n_waiting, n_submitted;
-        _Atomic uint64_t held_until_ns; /* CLOCK_MONOTONIC; 0: it is not held */
 
         /* The agent's. */
         bool is_marked;
@@ -172,35 +167,10 @@ static void bound(void)
         pthread_mutex_unlock(&turns.bound);
 }
 
-/* Is it the manager's word by now when we may go on? */
-static bool has_turns(void)
-{
-        return atomic_load(&turns.watch) == GATE_WATCH_TURNS && is_contended();
-}
-
-static void wait_while_held(void)
-{
-        const struct timespec nap = { .tv_nsec = HOLD_NAP_NS };
-        uint64_t until = atomic_load(&turns.held_until_ns);
-
-        if (until == 0)
-                return;
-        while (!has_turns() && clock_now(CLOCK_MONOTONIC) < until)
-                nanosleep(&nap, NULL);
-        atomic_compare_exchange_strong(&turns.held_until_ns, &until, 0);
-}
-
-void turns_hold(void)
-{
-        atomic_store(&turns.held_until_ns, clock_now(CLOCK_MONOTONIC) + HOLD_NS);
-        atomic_store(&gate_watch, 1);
-}
-
 void turns_submit(void)
 {
         uint32_t before;
 
-        wait_while_held();
         if (atomic_load(&turns.watch) == GATE_WATCH_TURNS) {
                 if (atomic_fetch_add(&turns.n_submitted, 1) % atomic_load(&turns.bound_size) == 0 &&
                     is_contended())
@@ -303,7 +273,6 @@ void turns_forget(void)
         atomic_store(&gate_watch, 0);
         atomic_store(&turns.watch, GATE_WATCH_NOTHING);
         atomic_store(&turns.n_waiting, 0);
-        atomic_store(&turns.held_until_ns, 0);
         pthread_mutex_init(&turns.bound, NULL);
         turns.is_marked = turns.is_bound_marked = turns.is_unbound = false;
 }

@@ -36,12 +36,6 @@ void turns_watch(enum gate_watch watch);
  */
 bool turns_wait(int socket, bool is_open, int most_ms);
 
-/*
- * turns_hold() - the device cannot interrupt our kernels: none begins before the manager has given the vGPU a turn, or
- * shown that there is none to be had. For the agent, before it opens.
- */
-void turns_hold(void);
-
 /* turns_submit() - called by a thread that is about to give the device work, while gate_watch is set. */
 void turns_submit(void);
 

@@ -52,9 +52,6 @@ struct context {
 static struct context contexts[CONTEXTS_MAX];
 static size_t n_contexts;
 
-/* What came of the last restore; the agent's. */
-static enum instance_page_whole result;
-
 static const char *const error_names[] = {
         [RING_OK] = "none",
         [RING_UNREADABLE] = "its ring is not mapped",
@@ -366,29 +363,21 @@ static void result_publish(enum instance_page_whole whole)
                 atomic_store(&page->slot[slot].whole, whole);
 }
 
-/* False: no restore has been. */
-static bool result_find(enum instance_page_whole *ret_whole)
+void whole_mend(void)
 {
-        bool has_groups, is_restored;
+        enum instance_page_whole whole;
+        bool has_groups;
 
         object_lock();
         has_groups = object_next_locked(OBJECT_GROUP, NULL) != NULL;
-        is_restored = contexts_mend_locked();
-        if (is_restored)
-                *ret_whole = contexts_judge_locked();
+        if (contexts_mend_locked())
+                result_publish(contexts_judge_locked());
         object_unlock();
-        return has_groups ? is_restored : simulated_mend(ret_whole);
-}
-
-bool whole_mend(void)
-{
-        if (result_find(&result))
-                result_publish(result);
-        return result != INSTANCE_PAGE_UNWHOLE;
+        if (!has_groups && simulated_mend(&whole))
+                result_publish(whole);
 }
 
 void whole_forget(void)
 {
         n_contexts = 0;
-        result = INSTANCE_PAGE_BORN;
 }

@@ -2,8 +2,6 @@
 #ifndef GATE_WHOLE_H
 #define GATE_WHOLE_H
 
-#include <stdbool.h>
-
 /*
  * Whole restores. The driver's restore of a checkpoint makes the channels of each context again, but leaves out what
  * lets the device interrupt their kernels: the trap handler and some registers (method.h), the exception mask,
@@ -24,8 +22,8 @@ void whole_learn(void);
 /*
  * whole_mend() - a restore may have been: make all contexts whole again. The gate is closed.
  *
- * What has come of it is in the instance page (enum instance_page_whole) and in the gate's log. False: a context is not whole.
+ * What has come of it is in the instance page (enum instance_page_whole) and in the gate's log.
  */
-bool whole_mend(void);
+void whole_mend(void);
 
 #endif

@@ -26,7 +26,6 @@ struct scheduler_member {
         uint32_t
                 entitled; /* parts: the same when all have work; of when members or settings changed */
         bool has_work;    /* by scheduler_set_work() */
-        bool is_alone;    /* by scheduler_set_alone() */
         bool has_woken;     /* and has had no turn since */
         bool was_early;     /* has had its turn of this round already */
         bool is_in;         /* takes turns */

@@ -8,9 +8,6 @@
 #include "scheduler/turn.h"
 #include "scheduler/weight.h"
 
-/* One whose kernels cannot be interrupted owes so much more before the clock is thought to have jumped. */
-#define RUN_ALONE_FACTOR 10
-
 void scheduler_init(struct scheduler *scheduler)
 {
         memset(scheduler, 0, sizeof(*scheduler));
@@ -93,26 +90,6 @@ void scheduler_set_share(struct scheduler *scheduler, struct scheduler_member *m
         refresh(scheduler);
 }
 
-void scheduler_set_alone(struct scheduler *scheduler, struct scheduler_member *member,
-                         bool is_alone)
-{
-        if (member->is_alone == is_alone)
-                return;
-        member->is_alone = is_alone;
-        scheduler->has_changed = true;
-        refresh(scheduler);
-}
-
-bool scheduler_has_alone(const struct scheduler *scheduler)
-{
-        const struct scheduler_member *member;
-
-        list_for_each(member, &scheduler->members, link)
-                if (member->is_alone)
-                        return true;
-        return false;
-}
-
 void scheduler_set_devices(struct scheduler *scheduler, struct scheduler_member *member,
                            uint64_t devices)
 {
@@ -164,8 +141,7 @@ bool scheduler_is_enforcing(const struct scheduler *scheduler)
                 return scheduler->n_members > 0;
         if (scheduler->n_members < 2)
                 return false;
-        return scheduler->settings.policy == SCHEDULER_EQUAL_SHARE || has_shares(scheduler) ||
-               scheduler_has_alone(scheduler);
+        return scheduler->settings.policy == SCHEDULER_EQUAL_SHARE || has_shares(scheduler);
 }
 
 /*
@@ -262,12 +238,6 @@ bool scheduler_decide(struct scheduler *scheduler, uint64_t now, struct schedule
         return true;
 }
 
-/* Kernels that cannot be interrupted run on for longer than their turn. */
-static bool is_jump(const struct scheduler *scheduler, uint64_t run)
-{
-        return run > SCHEDULER_RUN_MAX * (scheduler_has_alone(scheduler) ? RUN_ALONE_FACTOR : 1);
-}
-
 static void end_turn(struct scheduler *scheduler, uint64_t now)
 {
         const struct scheduler_order *order = &scheduler->order;
@@ -276,7 +246,7 @@ static void end_turn(struct scheduler *scheduler, uint64_t now)
         if (order->is_joint) {
                 bool is_turn = order->mode == SCHEDULER_TURN;
 
-                joint_end(scheduler, is_turn && is_jump(scheduler, run) ? order->target : run,
+                joint_end(scheduler, is_turn && run > SCHEDULER_RUN_MAX ? order->target : run,
                           is_turn, now);
                 return;
         }
@@ -286,7 +256,7 @@ static void end_turn(struct scheduler *scheduler, uint64_t now)
                 order->owner->received += run;
                 return;
         }
-        if (is_jump(scheduler, run))
+        if (run > SCHEDULER_RUN_MAX)
                 run = order->target;
         turn_charge(order, run);
         if (!order->member)
@@ -312,36 +282,6 @@ bool scheduler_runs(const struct scheduler_order *order, const struct scheduler_
         if (order->mode == SCHEDULER_FREE)
                 return true;
         return order->is_joint ? member->is_chosen : order->member == member;
-}
-
-static bool is_chosen(const struct scheduler_order *order, const struct scheduler_member *member)
-{
-        if (order->is_joint)
-                return member->is_chosen;
-        return member == (order->mode == SCHEDULER_FREE ? order->owner : order->member);
-}
-
-/* Does one that must be alone have the turn, on a device of @member? */
-static bool is_beside_alone(const struct scheduler *scheduler, const struct scheduler_order *order,
-                            const struct scheduler_member *member)
-{
-        const struct scheduler_member *other;
-
-        list_for_each(other, &scheduler->members, link)
-                if (other->is_alone && is_chosen(order, other) &&
-                    (!order->is_joint || (other->devices & member->devices)))
-                        return true;
-        return false;
-}
-
-bool scheduler_must_be_off(const struct scheduler *scheduler, const struct scheduler_order *order,
-                           const struct scheduler_member *member)
-{
-        if (is_chosen(order, member) || !scheduler_is_enforcing(scheduler))
-                return false;
-        if (member->is_alone || is_beside_alone(scheduler, order, member))
-                return true;
-        return !scheduler_runs(order, member) && member->has_work;
 }
 
 uint64_t scheduler_get_received(const struct scheduler *scheduler,

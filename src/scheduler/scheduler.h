@@ -53,18 +53,6 @@ void scheduler_set_work(struct scheduler *scheduler, struct scheduler_member *me
                         bool has_work);
 
 /*
- * scheduler_set_alone() - may anybody run beside @member?
- *
- * The device cannot interrupt its kernels, so nobody may. Turns are then enforced whatever the policy is, and it never
- * runs but in its own.
- */
-void scheduler_set_alone(struct scheduler *scheduler, struct scheduler_member *member,
-                         bool is_alone);
-
-/* scheduler_has_alone() - is there such a member? */
-bool scheduler_has_alone(const struct scheduler *scheduler);
-
-/*
  * scheduler_decide() - what shall be at @now; @ret_order is always set
  * Returns whether that is something new, which the caller must bring about and scheduler_begin().
  */
@@ -81,13 +69,6 @@ void scheduler_begin(struct scheduler *scheduler, struct scheduler_order *order,
 
 /* scheduler_runs() - by @order, may @member run now? */
 bool scheduler_runs(const struct scheduler_order *order, const struct scheduler_member *member);
-
-/*
- * scheduler_must_be_off() - by @order, must @member be off the device? One without work only where it could not begin
- * beside those that run.
- */
-bool scheduler_must_be_off(const struct scheduler *scheduler, const struct scheduler_order *order,
-                           const struct scheduler_member *member);
 
 /* scheduler_is_enforcing() - is there anything to enforce, whoever has work? */
 bool scheduler_is_enforcing(const struct scheduler *scheduler);

@@ -54,43 +54,6 @@ static void test_best_effort_leaves_the_driver_alone(void **state)
         assert_int_equal(decide().mode, SCHEDULER_FREE);
 }
 
-static void test_who_must_be_alone_runs_in_turns_of_its_own(void **state)
-{
-        struct scheduler_order order;
-
-        (void)state;
-        scheduler_set_alone(&scheduler, &a, true);
-        assert_true(scheduler_is_enforcing(&scheduler));
-        order = decide();
-        assert_true(scheduler_must_be_off(&scheduler, &order, &a)); /* it may not begin by itself */
-        assert_false(scheduler_must_be_off(&scheduler, &order, &b));
-        scheduler_set_work(&scheduler, &a, true);
-        assert_true(scheduler_decide(&scheduler, now, &order));
-        scheduler_begin(&scheduler, &order, now);
-        assert_false(scheduler_must_be_off(&scheduler, &order, &a));
-        assert_true(scheduler_must_be_off(&scheduler, &order, &b)); /* nor does anybody beside it */
-        scheduler_set_work(&scheduler, &b, true);
-        for (int i = 0; i < 10; i++) {
-                order = decide();
-                assert_int_equal(order.mode, SCHEDULER_TURN);
-                assert_int_equal(scheduler_must_be_off(&scheduler, &order, &a), order.member != &a);
-                assert_int_equal(scheduler_must_be_off(&scheduler, &order, &b), order.member != &b);
-                now = order.until_ns;
-        }
-        scheduler_set_work(&scheduler, &a, false);
-        order = decide();
-        assert_int_equal(order.mode, SCHEDULER_FREE);
-        assert_true(scheduler_must_be_off(&scheduler, &order, &a));
-        assert_false(scheduler_must_be_off(&scheduler, &order, &b));
-        scheduler_remove(&scheduler, &b);
-        order = decide();
-        assert_false(scheduler_is_enforcing(&scheduler)); /* there is nobody else */
-        assert_false(scheduler_must_be_off(&scheduler, &order, &a));
-        scheduler_add(&scheduler, &b);
-        scheduler_set_alone(&scheduler, &a, false);
-        assert_false(scheduler_is_enforcing(&scheduler));
-}
-
 static void test_one_with_work_needs_no_turns(void **state)
 {
         (void)state;
@@ -228,7 +191,6 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup(test_best_effort_leaves_the_driver_alone, set_up),
-                cmocka_unit_test_setup(test_who_must_be_alone_runs_in_turns_of_its_own, set_up),
                 cmocka_unit_test_setup(test_one_with_work_needs_no_turns, set_up),
                 cmocka_unit_test_setup(test_a_turn_ends_with_the_work, set_up),
                 cmocka_unit_test_setup(test_a_fixed_share_counts_alone_too, set_up),

@@ -53,22 +53,6 @@ class Whole(case.Case):
         self.assertNotEqual(guest.join(), 0, guest.context())
         self.assertIn("719", " ".join(guest.errors), guest.context())
 
-    def test_beside_other_vgpus_it_runs_alone_in_its_turns(self):
-        self.host.create("serve")
-        serve = self.host.run("serve", "guest-busy", 100, "64K").wait_ready()
-        guest = self.restored(OPENVGPU_SIM_WHOLE="0")
-        self.assertEqual(self.process(guest)["context"], "unwhole")
-        scheduler = self.host.call("GetScheduler", device="0")
-        self.assertEqual(scheduler["mode"], "gate")
-        self.assertIn("cannot interrupt", scheduler["reason"])
-        self.assertIn("the kernels of a vGPU, which runs alone in its turns", self.host.log())
-        self.assertEqual(guest.end_input(), 0, guest.context())
-        self.assertTrue(guest.lines[-1].endswith("ok"), guest.lines)
-        until(lambda: self.host.call("GetScheduler", device="0")["mode"] == "off", "the turns to end")
-        before = self.host.get("serve")["processes"][0]["launches"]
-        until(lambda: self.host.get("serve")["processes"][0]["launches"] > before, "the other one to go on")
-        self.assertEqual(serve.end_input(), 0, serve.context())
-
 
 if __name__ == "__main__":
     case.main()

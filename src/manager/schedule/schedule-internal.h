@@ -38,7 +38,6 @@ struct schedule_vgpu {
         struct list guests;
         bool is_held;   /* out of the turns */
         bool is_off;    /* it should be off the device */
-        bool is_kept;   /* one that must be alone: it has been kept off since it is here */
         uint64_t given; /* ns of what it received, that the meter has */
         uint32_t n_guests;
 };
@@ -48,8 +47,6 @@ struct schedule {
         struct channels_host *owned_host;
         struct channels_host *host; /* the same; NULL: turns are taken at the gates */
         const char *reason;
-        bool is_refused; /* the calls are not allowed: @host stays NULL */
-        bool has_alone;  /* a vGPU whose kernels the device cannot interrupt has others beside it */
 
         pthread_mutex_t lock;
         pthread_cond_t changed;
@@ -79,9 +76,6 @@ bool schedule_is_needed(const struct schedule *schedule);
 
 /* schedule_let_on() - with the lock held: the vGPU's guests on the device, at once. */
 void schedule_let_on(struct schedule *schedule, struct schedule_vgpu *vgpu);
-
-/* schedule_keep_off() - with the lock held: the vGPU waits at its gates until the thread gives it a turn. */
-void schedule_keep_off(struct schedule *schedule, struct schedule_vgpu *vgpu);
 
 /* schedule_let_guest_on() - with the lock held: false, that has failed, and the thread tries again. */
 bool schedule_let_guest_on(struct schedule_guest *guest);

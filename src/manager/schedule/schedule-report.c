@@ -202,10 +202,7 @@ void schedule_get(const struct device *device, struct schedule_view *ret_view)
         pthread_mutex_lock(&schedule->lock);
         *ret_view = (struct schedule_view){
                 .mode = schedule->host ? SCHEDULE_HARDWARE : SCHEDULE_GATE,
-                .reason = schedule->has_alone
-                                  ? "the device cannot interrupt the kernels of a vGPU that was "
-                                    "restored: 'vgpu ls' says which"
-                                  : schedule->reason,
+                .reason = schedule->reason,
                 .settings = schedule->scheduler.settings,
                 .slice = scheduler_settings_get_slice(&schedule->scheduler.settings),
                 .n_turns = schedule->scheduler.n_logged,

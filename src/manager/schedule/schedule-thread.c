@@ -26,9 +26,6 @@
 #define DRAIN_LOOK_NS 500000
 #define DRAIN_MAX_NS  2000000000ull
 
-/* Where the device cannot interrupt a kernel, so long: who begins beside it ends it after 4.4 s. */
-#define DRAIN_ALONE_MAX_NS 60000000000ull
-
 /* And until a vGPU of several devices may submit for a moment. */
 #define PULSE_NS 10000000
 
@@ -177,7 +174,6 @@ static void let_on_for_good(struct schedule *schedule)
                                 let_guest_on(guest);
                 }
         schedule->host = NULL;
-        schedule->is_refused = true;
 }
 
 static void switch_hardware(struct schedule *schedule)
@@ -259,8 +255,8 @@ static void set_off(struct schedule *schedule, const struct scheduler_order *ord
         struct schedule_vgpu *vgpu;
 
         list_for_each(vgpu, &schedule->vgpus, link)
-                vgpu->is_off = !vgpu->is_held &&
-                               scheduler_must_be_off(&schedule->scheduler, order, &vgpu->member);
+                vgpu->is_off = !scheduler_runs(order, &vgpu->member) && vgpu->member.has_work &&
+                               !vgpu->is_held;
 }
 
 void schedule_let_on(struct schedule *schedule, struct schedule_vgpu *vgpu)
@@ -268,13 +264,6 @@ void schedule_let_on(struct schedule *schedule, struct schedule_vgpu *vgpu)
         vgpu->is_off = false;
         switch_hardware(schedule);
         set_turn(vgpu, INSTANCE_PAGE_FREE);
-}
-
-void schedule_keep_off(struct schedule *schedule, struct schedule_vgpu *vgpu)
-{
-        vgpu->is_off = true;
-        set_turn(vgpu, INSTANCE_PAGE_CLOSED);
-        scheduler_void(&schedule->scheduler);
 }
 
 /* Returns when to look again. */
@@ -289,7 +278,7 @@ static uint64_t carry_out(struct schedule *schedule, struct scheduler_order *ord
         close_turns(schedule);
         schedule->has_pending = true;
         schedule->pending = *order;
-        schedule->pending_until = now + (schedule->has_alone ? DRAIN_ALONE_MAX_NS : DRAIN_MAX_NS);
+        schedule->pending_until = now + DRAIN_MAX_NS;
         schedule->pulse_ns = now + PULSE_NS;
         return now;
 }
@@ -350,12 +339,8 @@ static uint64_t step(struct schedule *schedule)
         } else if (schedule->host) {
                 set_off(schedule, &order);
                 switch_hardware(schedule); /* who woke up, new channels, and what failed */
-        } else if (schedule->has_alone) {
-                set_off(schedule, &order);
-                close_turns(schedule); /* who came, or woke up */
         }
-        look = now +
-               (order.mode == SCHEDULER_FREE && !schedule->has_alone ? LOOK_NS : LOOK_IN_TURN_NS);
+        look = now + (order.mode == SCHEDULER_FREE ? LOOK_NS : LOOK_IN_TURN_NS);
         return order.until_ns < look ? order.until_ns : look;
 }
 

@@ -175,7 +175,6 @@ static void hold_vgpu(struct schedule *schedule, struct schedule_vgpu *vgpu)
 
         pthread_mutex_lock(&schedule->lock);
         vgpu->is_held = true;
-        vgpu->is_kept = false;
         schedule_let_on(schedule, vgpu);
         scheduler_set_work(&schedule->scheduler, &vgpu->member, false);
         schedule_wake(schedule);
@@ -342,8 +341,6 @@ static void add_guest(struct schedule *schedule, struct schedule_vgpu *vgpu, str
                 free(added);
                 return;
         }
-        if (schedule->has_alone && guest->watch != GATE_WATCH_TURNS) /* until its gate says */
-                atomic_store(&added->slot->work, INSTANCE_PAGE_WORKING);
         pthread_mutex_lock(&schedule->lock);
         r = make_room(schedule);
         list_append(&vgpu->guests, &added->link);
@@ -417,8 +414,6 @@ static void settle_vgpu(struct schedule *schedule, struct instance *instance)
                 return;
         pthread_mutex_lock(&schedule->lock);
         vgpu->is_held = false;
-        scheduler_set_alone(&schedule->scheduler, &vgpu->member,
-                            guests_count_whole(instance, INSTANCE_PAGE_UNWHOLE) > 0);
         scheduler_set_devices(&schedule->scheduler, &vgpu->member,
                               schedule_get_devices_of(instance));
         if (vgpu->member.share != instance->share || vgpu->member.portion != portion) {
@@ -434,65 +429,13 @@ static bool is_member(const struct instance *instance)
         return instance_is_usable(instance) && !instance->course.is_undoing;
 }
 
-static void tell_alone(const struct schedule *schedule)
-{
-        const struct schedule_vgpu *vgpu;
-
-        list_for_each(vgpu, &schedule->vgpus, link)
-                if (vgpu->member.is_alone)
-                        log_event_of(vgpu->instance->owner, LOG_LEVEL_WARNING,
-                                     "the device cannot interrupt the kernels of a vGPU, which "
-                                     "runs alone in its turns",
-                                     "vgpu=%s device=%u", vgpu->instance->name,
-                                     schedule->device->index);
-}
-
-/*
- * Kernels that the device cannot interrupt: the run list is of no use, and a turn ends when the gates are closed and the
- * last kernel has ended.
- */
-static void change_way(struct schedule *schedule, bool has_alone)
-{
-        struct schedule_guest *guest, *after;
-        struct schedule_vgpu *vgpu;
-
-        list_for_each(vgpu, &schedule->vgpus, link)
-                list_for_each_safe(guest, after, &vgpu->guests, link)
-                        remove_guest(schedule, vgpu, guest);
-        pthread_mutex_lock(&schedule->lock);
-        schedule->has_alone = has_alone;
-        schedule->host = has_alone || schedule->is_refused ? NULL : schedule->owned_host;
-        schedule->has_pending = schedule->is_pulsing = false;
-        list_for_each(vgpu, &schedule->vgpus, link)
-                schedule_let_on(schedule, vgpu);
-        scheduler_void(&schedule->scheduler);
-        pthread_mutex_unlock(&schedule->lock);
-        tell_alone(schedule);
-}
-
-/* It runs since its gate was opened, which waits for this (gate/turns.h). */
-static void keep_alone_off(struct schedule *schedule)
-{
-        struct schedule_vgpu *vgpu;
-
-        pthread_mutex_lock(&schedule->lock);
-        list_for_each(vgpu, &schedule->vgpus, link) {
-                bool must = schedule->has_alone && vgpu->member.is_alone && !vgpu->is_held;
-
-                if (must && !vgpu->is_kept)
-                        schedule_keep_off(schedule, vgpu);
-                vgpu->is_kept = must;
-        }
-        pthread_mutex_unlock(&schedule->lock);
-}
-
 static void settle_vgpus(struct schedule *schedule)
 {
         const uint64_t joined = schedule_get_devices(schedule);
         struct manager *manager = schedule->device->manager;
         struct schedule_vgpu *vgpu, *after;
         struct instance *instance;
-        bool is_enforcing, has_alone;
+        bool is_enforcing;
 
         list_for_each_safe(vgpu, after, &schedule->vgpus, link) {
                 if ((schedule_get_devices_of(vgpu->instance) & joined) && is_member(vgpu->instance))
@@ -506,11 +449,7 @@ static void settle_vgpus(struct schedule *schedule)
                         settle_vgpu(schedule, instance);
         pthread_mutex_lock(&schedule->lock);
         is_enforcing = scheduler_is_enforcing(&schedule->scheduler);
-        has_alone = is_enforcing && scheduler_has_alone(&schedule->scheduler);
         pthread_mutex_unlock(&schedule->lock);
-        if (schedule->has_alone != has_alone)
-                change_way(schedule, has_alone);
-        keep_alone_off(schedule);
         list_for_each(vgpu, &schedule->vgpus, link)
                 if (!vgpu->is_held)
                         settle_guests(schedule, vgpu, is_enforcing);
