@@ -65,10 +65,10 @@ enum {
         OPTION_OVERCOMMIT,
         OPTION_PIN_AHEAD,
         OPTION_LEAVE_OUT,
+        OPTION_STRICT,
         OPTION_LOG_LEVEL,
         OPTION_LOG_FORMAT,
         OPTION_CONFIG, /* this one and what follows stand on the command line alone */
-        OPTION_STRICT,
         OPTION_CHECK_CONFIG,
         OPTION_HELP,
         OPTION_VERSION
