@@ -16,7 +16,9 @@
 #include "manager/model/promise-room.h"
 #include "manager/model/promise.h"
 #include "manager/model/recovery-internal.h"
+#include "manager/model/reserve.h"
 #include "manager/model/residency-view.h"
+#include "manager/model/spilling-internal.h"
 
 static struct options settings;
 
@@ -27,6 +29,7 @@ static struct manager *make_manager(void)
         manager->options = &settings;
         manager->device = calloc(3, sizeof(*manager->device));
         list_init(&manager->instances);
+        list_init(&manager->spillings);
         for (uint32_t i = 0; i < 3; i++) {
                 struct device *device = &manager->device[manager->n_devices++];
 
@@ -236,6 +239,22 @@ static void test_an_overcommitted_device_promises_what_the_pool_can_hold(void **
         free_manager(manager);
 }
 
+/* Also of a user who has nothing there yet but what is being written. */
+static void test_a_share_of_the_disk_counts_what_is_being_written(void **state)
+{
+        struct manager *manager = make_manager();
+        struct spilling spilling = { .owner = owner_uid(), .bytes = GIB };
+        struct reserve_users users;
+        (void)state;
+
+        list_append(&manager->spillings, &spilling.link);
+        users = reserve_count_users(manager);
+        assert_int_equal(users.n, 0);
+        assert_int_equal(reserve_get_share(manager, &users, owner_uid(), 7 * GIB), 3 * GIB);
+        assert_int_equal(reserve_get_share(manager, &users, 0, 7 * GIB), 7 * GIB);
+        free_manager(manager);
+}
+
 /* Of one on two devices the pool has to hold both parts, wherever the quotas are too much. */
 static void test_the_pool_can_hold_all_parts(void **state)
 {
@@ -401,6 +420,7 @@ int main(void)
                 cmocka_unit_test(test_promises_are_of_those_on_the_device),
                 cmocka_unit_test(test_a_move_promises_at_its_target_as_well),
                 cmocka_unit_test(test_an_overcommitted_device_promises_what_the_pool_can_hold),
+                cmocka_unit_test(test_a_share_of_the_disk_counts_what_is_being_written),
                 cmocka_unit_test(test_the_pool_can_hold_all_parts),
                 cmocka_unit_test(test_one_that_comes_in_says_how_far_it_is),
                 cmocka_unit_test(test_the_owner_root_and_ourselves_may_change_it),
