@@ -144,7 +144,8 @@ static int receive_answer(int socket, union answer *answer, size_t *ret_size, in
         if (poll(&poll_fd, 1, HINT_AFTER_MS) == 0)
                 log_write(
                         "waiting for the vGPU; if it is suspended, 'vgpu resume' continues this process; otherwise vgpud is stopped");
-        (void)poll(&poll_fd, 1, -1);
+        while (poll(&poll_fd, 1, -1) < 0 && errno == EINTR)
+                ; /* in the section no handler would run */
         section_resume(depth);
         leave_end(&waiting.leave);
         return packet_receive(socket, answer, ret_size, fds, ret_n_fds);

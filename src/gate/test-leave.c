@@ -5,10 +5,14 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include "base/paths.h"
 #include "base/size.h"
 #include "base/test.h"
 #include "gate/caller.h"
@@ -249,6 +253,49 @@ FAKE_TEST(test_a_handler_in_a_wait_for_room_does_not_pass_the_closed_gate)
         check(pthread_join(thread, NULL) == 0 && n_in_driver == 1);
 }
 
+static void note(int signal)
+{
+        (void)signal;
+        n_handled++;
+}
+
+static void *initialise(void *unused)
+{
+        (void)unused;
+        (void)cuInit(0);
+        return NULL;
+}
+
+/* As of a vGPU that is suspended: the manager is there, and answers later. */
+FAKE_TEST(test_handlers_run_however_often_while_the_manager_does_not_answer)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        struct sigaction action = { .sa_handler = note };
+        char directory[] = "/tmp/gate-leave-XXXXXX";
+        pthread_t thread;
+        int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), tries = 0;
+
+        check(mkdtemp(directory));
+        snprintf(address.sun_path, sizeof(address.sun_path), "%s/" PATHS_GATE_SOCKET, directory);
+        check(bind(listener, (struct sockaddr *)&address, sizeof(address)) == 0);
+        check(listen(listener, 1) == 0);
+        fake_host("1xH200:2G");
+        check(setenv("OPENVGPU_VGPU", "11112222-3333-4444-5555-666677778888", 1) == 0);
+        check(setenv("OPENVGPU_RUN", directory, 1) == 0);
+        check(sigaction(SIGUSR1, &action, NULL) == 0);
+        check(pthread_create(&thread, NULL, initialise, NULL) == 0);
+        check(accept(listener, NULL, NULL) >= 0);
+        for (unsigned int n = 1; n <= 5; n++) {
+                usleep(50000); /* it waits again */
+                check(pthread_kill(thread, SIGUSR1) == 0);
+                while (n_handled < n && tries++ < 1000)
+                        usleep(1000);
+                check(n_handled == n);
+        }
+        unlink(address.sun_path);
+        rmdir(directory);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -261,6 +308,7 @@ int main(void)
                 cmocka_unit_test(
                         test_a_handler_that_calls_the_driver_waits_until_the_gate_holds_nothing),
                 cmocka_unit_test(test_a_handler_in_a_wait_for_room_does_not_pass_the_closed_gate),
+                cmocka_unit_test(test_handlers_run_however_often_while_the_manager_does_not_answer),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
