@@ -2,11 +2,14 @@
 /* The checkpoint calls: states, locks, and what becomes of those who call and are called. */
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
 #include "abi/sim-table.h"
 #include "sim/checkpoint-service.h"
+#include "sim/host-layout.h"
 #include "sim/test-target.h"
 
 enum { MEND = 99, BUSY = 1, TRAP = 2 };
@@ -330,6 +333,44 @@ static void control_long(int socket)
         (void)guest_kill(&target);
 }
 
+#define CROWD_SLOT 1000
+
+/* One lock instead of one for each slot, and a word that says that its process is off. */
+static void lock_many_slots(int socket)
+{
+        struct flock record = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = CROWD_SLOT };
+        const uint32_t is_off = 1;
+        char path[128];
+        int fd;
+
+        (void)snprintf(path, sizeof(path), "%s/slots", getenv(SIM_HOST_VARIABLE));
+        fd = open(path, O_RDWR | O_CLOEXEC);
+        must_equal(fcntl(fd, F_SETLK, &record), 0);
+        must_equal(pwrite(fd, &is_off, sizeof(is_off),
+                          offsetof(struct host_slots, slot[CROWD_SLOT].is_off)),
+                   sizeof(is_off));
+        guest_tell(socket, 0, -1);
+        (void)guest_hear(socket, NULL);
+}
+
+static void control_beside_a_crowd(int socket)
+{
+        struct guest crowd = guest_start(lock_many_slots);
+
+        (void)socket;
+        (void)guest_hear(crowd.socket, NULL);
+        start_restored();
+        must_equal(ask(target.socket, BUSY, 1000), CUDA_SUCCESS);
+        (void)guest_kill(&crowd);
+        (void)guest_kill(&target);
+}
+
+static void test_a_lock_of_many_slots_does_not_stop_a_restored_kernel(void **state)
+{
+        (void)state;
+        guest_run(control_beside_a_crowd);
+}
+
 static void test_a_restored_kernel_that_keeps_another_process_waiting_is_ended(void **state)
 {
         (void)state;
@@ -347,6 +388,7 @@ int main(void)
                 cmocka_unit_test(test_a_trap_after_a_restore_is_another_error_until_it_is_mended),
                 cmocka_unit_test(
                         test_a_restored_kernel_that_keeps_another_process_waiting_is_ended),
+                cmocka_unit_test(test_a_lock_of_many_slots_does_not_stop_a_restored_kernel),
         };
         int failed;
 
