@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/privilege.h"
@@ -123,6 +124,8 @@ int main(int argc, char **argv)
         case OPTIONS_RUN:
                 break;
         }
+        (void)unsetenv(
+                "OPENVGPU_VGPU"); /* what vgpud starts is in no vGPU, from wherever vgpud was started */
         log_init(options.log_level, options.is_log_json);
         reload_block(&options);
         give_up_privilege();

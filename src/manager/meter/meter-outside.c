@@ -117,7 +117,7 @@ static struct seen *find_or_add(struct meter_outside *outside, pid_t pid, uint64
         return seen;
 }
 
-/* A vGPU of root may be for the users of a container; any other is only for its owner, whatever others say of themselves. */
+/* A process says itself which vGPU it is of, so it is believed of a vGPU of its user alone. */
 static struct instance *find_instance(struct meter_outside *outside, const struct seen *seen,
                                       uid_t *ret_user)
 {
@@ -126,7 +126,7 @@ static struct instance *find_instance(struct meter_outside *outside, const struc
 
         if (process_get_user(seen->pid, ret_user) < 0)
                 return NULL;
-        return instance && (instance->owner == 0 || instance->owner == *ret_user) ? instance : NULL;
+        return instance && instance->owner == *ret_user ? instance : NULL;
 }
 
 static bool end(const struct seen *seen)
