@@ -6,7 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
+
+#include "base/cleanup.h"
 
 __attribute__((format(printf, 2, 3))) static int put(char *path, const char *format, ...)
 {
@@ -69,11 +74,57 @@ bool paths_run_is_given(void)
         return variable("OPENVGPU_RUN");
 }
 
+enum answer { ANSWER_NONE, ANSWER_ENDED, ANSWER_THERE };
+
+/* The socket of a manager that has ended stays. One that may not be asked is there. */
+static enum answer ask(const char *directory)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        CLEANUP(fd_closep) int fd = -1;
+
+        if (snprintf(address.sun_path, sizeof(address.sun_path), "%s/" PATHS_CONTROL_SOCKET,
+                     directory) >= (int)sizeof(address.sun_path) ||
+            access(address.sun_path, F_OK) < 0)
+                return ANSWER_NONE;
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
+                return ANSWER_THERE;
+        return errno == ECONNREFUSED ? ANSWER_ENDED : ANSWER_THERE;
+}
+
+/* In /tmp anybody may have made a folder of our name. */
+static bool is_own(const char *directory)
+{
+        struct stat status;
+
+        return lstat(directory, &status) == 0 && S_ISDIR(status.st_mode) &&
+               status.st_uid == geteuid();
+}
+
+const char *paths_choose(const char *own, const char *machine)
+{
+        enum answer mine = is_own(own) ? ask(own) : ANSWER_NONE, others;
+
+        if (mine == ANSWER_THERE)
+                return own;
+        others = ask(machine);
+        if (others == ANSWER_THERE || (others == ANSWER_ENDED && mine == ANSWER_NONE))
+                return machine;
+        return own;
+}
+
 int paths_run_client(char *path)
 {
-        if (!variable("OPENVGPU_RUN") && access("/run/openvgpu/" PATHS_CONTROL_SOCKET, F_OK) == 0)
-                return put(path, "/run/openvgpu");
-        return paths_run(path);
+        char own[PATHS_MAX];
+        int r = paths_run(own), saved_errno = errno;
+
+        if (r < 0)
+                return r;
+        if (variable("OPENVGPU_RUN") || geteuid() == 0)
+                return put(path, "%s", own);
+        r = put(path, "%s", paths_choose(own, "/run/openvgpu"));
+        errno = saved_errno;
+        return r;
 }
 
 int paths_state(char *path)

@@ -7,7 +7,7 @@
  *
  * Run directory (sockets, state page; gone after a reboot): $OPENVGPU_RUN, else /run/openvgpu for
  * root, else $XDG_RUNTIME_DIR/openvgpu, else /tmp/openvgpu-UID. A client without $OPENVGPU_RUN that
- * is not root uses /run/openvgpu when a manager's control socket is there.
+ * is not root asks the manager of its own user while there is one, else that of the machine (paths_choose()).
  *
  * State directory (databases that must last): $OPENVGPU_STATE, else /var/lib/openvgpu for root,
  * else $XDG_STATE_HOME/openvgpu, else $HOME/.local/state/openvgpu.
@@ -41,6 +41,11 @@
 int paths_run(char *path);
 int paths_run_client(char *path);
 bool paths_run_is_given(void); /* by $OPENVGPU_RUN; else nobody said whom to believe */
+/*
+ * paths_choose() - the directory of whose manager a client asks: that of @own, if it answers; else that of @machine, if it
+ * does; else of one that has ended, @own first; else @own. Returns one of them.
+ */
+const char *paths_choose(const char *own, const char *machine);
 int paths_state(char *path);
 int paths_private(char *path);
 
