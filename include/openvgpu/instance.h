@@ -151,15 +151,17 @@ struct vgpu_instance_options {
                 n_devices; /* with @device NULL: so many, 1 to 8, linked ones if possible; 0: one */
         const char *
                 pool_group; /* vGPUs, also of several users, that may know what the others have in the pool; NULL: those of its owner; for root */
+        bool is_dry;        /* only say whether it may be made, as things are */
 };
 
 /* clang-format off */
-#define VGPU_INSTANCE_OPTIONS_INIT { sizeof(struct vgpu_instance_options), 0, 0, 0, false, 0, false, 0, 0, false, 0, 0, 0 }
+#define VGPU_INSTANCE_OPTIONS_INIT { sizeof(struct vgpu_instance_options), 0, 0, 0, false, 0, false, 0, 0, false, 0, 0, 0, false }
 /* clang-format on */
 
 /**
  * vgpu_instance_create() - create a vGPU, which belongs to the calling user
  * @ret_instance:  the caller owns it (the answer, not the vGPU); vgpu_instance_free(); may be NULL
+ *                 if @options is_dry it is set to NULL
  *
  * Errors: VGPU_ERROR_VGPU_EXISTS. VGPU_ERROR_NO_SUCH_DEVICE. VGPU_ERROR_NO_ROOM.
  * VGPU_ERROR_INVALID_PARAMETER. VGPU_ERROR_PERMISSION_DENIED: a share, an owner and a

@@ -69,16 +69,17 @@ static void create(struct application *application, const struct declared *decla
         options.idle_keeps_context = declared->idle_keeps_context;
         options.swap_class = declared->swap_class;
         options.pool_group = declared->pool_group;
+        options.is_dry = application->is_dry;
+        if (vgpu_instance_create(application->client, &options, &instance) < 0) {
+                refuse(application, declared);
+                return;
+        }
         if (application->is_dry) {
                 snprintf(line, sizeof(line), "would create %s: %s%s%s", declared->name,
                          size_format(size, declared->frame_buffer),
                          declared->device ? " on GPU " : "",
                          declared->device ? declared->device : "");
                 tell(application, declared, "created", line);
-                return;
-        }
-        if (vgpu_instance_create(application->client, &options, &instance) < 0) {
-                refuse(application, declared);
                 return;
         }
         snprintf(line, sizeof(line), "created %s: %s on %s %s", instance->name,

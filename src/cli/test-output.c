@@ -92,12 +92,15 @@ static void test_a_name_that_there_is_not_hides_none_of_the_others(void **state)
                        "vgpu: ls: b: no b\nhint: look\n");
 }
 
-/* The fake plays one step: whatever else is asked of it fails. */
+/* The fake plays these steps: whatever else is asked of it fails. */
 static void test_a_dry_run_changes_nothing(void **state)
 {
         static const char text[] = "[train]\nmemory = 30G\n[new]\nfb = 1G\ndevice = 1\n";
-        static const struct fake_step step = { .method = "ListVgpus",
-                                               .answers = { ANSWER("'vgpus':[" TRAIN "]") } };
+        static const struct fake_step steps[] = {
+                { .method = "ListVgpus", .answers = { ANSWER("'vgpus':[" TRAIN "]") } },
+                { .method = "CreateVgpu", .answers = { ANSWER("") } },
+        };
+        const struct outcome *outcome;
         char path[] = "/tmp/vgpu-test-XXXXXX";
         CLEANUP(fd_closep) int fd = mkstemp(path);
         char expected[160];
@@ -106,7 +109,8 @@ static void test_a_dry_run_changes_nothing(void **state)
         assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
         snprintf(expected, sizeof(expected), "%swould create new: 1 GiB on GPU 1\n",
                  geteuid() == 0 ? "train: its quota would be 30 GiB and is 40 GiB\n" : "");
-        assert_string_equal(vgpu(&step, 1, WORDS("apply", "--dry-run", path))->out, expected);
+        outcome = vgpu(steps, 2, WORDS("apply", "--dry-run", path));
+        assert_string_equal(outcome->out, expected);
         unlink(path);
 }
 

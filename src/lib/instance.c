@@ -96,6 +96,8 @@ static int add_options(struct vgpu_client *client, json_t *parameters,
                 r = client_add_text(client, parameters, "swap_class", options->swap_class);
         if (r == 0 && options->pool_group)
                 r = client_add_text(client, parameters, "pool_group", options->pool_group);
+        if (r == 0 && options->is_dry)
+                r = client_add(client, parameters, "dry", json_true());
         if (r == 0)
                 r = add_idle(client, parameters, options->idle_after, options->idle_keeps_context);
         return r;
@@ -122,6 +124,11 @@ int vgpu_instance_create(struct vgpu_client *client, const struct vgpu_instance_
         if (r < 0)
                 return r;
 
+        if (copy.is_dry) {
+                if (ret_instance)
+                        *ret_instance = NULL;
+                return 0;
+        }
         return instance_read(client, call.method, json_object_get(answer, "vgpu"), ret_instance);
 }
 

@@ -122,6 +122,24 @@ static void test_only_what_is_asked_for_is_sent(void **state)
                             "'more':false}");
 }
 
+static void test_a_dry_creation_has_no_vgpu(void **state)
+{
+        static const struct fake_step step = { "CreateVgpu", .answers = { ANSWER("") } };
+        struct vgpu_instance_options options = VGPU_INSTANCE_OPTIONS_INIT;
+        CLEANUP(fake_manager_freep) struct fake_manager *fake = fake_manager_new(&step, 1);
+        CLEANUP(vgpu_client_freep) struct vgpu_client *client = new_client(fake);
+        CLEANUP(vgpu_instance_freep) struct vgpu_instance *instance = NULL;
+        (void)state;
+
+        options.frame_buffer = 1073741824;
+        options.is_dry = true;
+        assert_int_equal(vgpu_instance_create(client, &options, &instance), 0);
+        assert_null(instance);
+        assert_string_equal(fake_manager_get_call(fake, 0),
+                            "{'method':'org.openvgpu.CreateVgpu','parameters':"
+                            "{'frame_buffer':1073741824,'dry':true},'more':false}");
+}
+
 static void test_a_caller_need_not_want_the_answer(void **state)
 {
         static const struct fake_step steps[] = {
@@ -181,6 +199,7 @@ int main(void)
                 cmocka_unit_test(test_all_vgpus_are_listed_in_the_order_of_the_manager),
                 cmocka_unit_test(test_an_answer_without_the_vgpu_is_a_bad_answer),
                 cmocka_unit_test(test_only_what_is_asked_for_is_sent),
+                cmocka_unit_test(test_a_dry_creation_has_no_vgpu),
                 cmocka_unit_test(test_a_caller_need_not_want_the_answer),
                 cmocka_unit_test(test_states_have_the_protocols_names_and_a_new_one_is_unknown),
                 cmocka_unit_test(test_the_manager_tells_of_itself_and_its_pool),

@@ -212,11 +212,21 @@ class Story(case.Case):
         self.host.vgpu(*policy)
         self.host.vgpu("scheduler", "set", "--policy", "best-effort", "--device", "0")
 
-    def apply(self, text, code=0):
+    def apply(self, text, *options, code=0):
         path = os.path.join(self.host.directory, "declared.conf")
         with open(path, "w") as file:
             file.write(text)
-        return path, self.host.vgpu("apply", path, code=code)
+        return path, self.host.vgpu("apply", *options, path, code=code)
+
+    def test_a_dry_run_refuses_what_apply_would(self):
+        text = "[big]\nfb = 400G\n[far]\nfb = 8M\ndevice = 7\n[two words]\nfb = 8M\n[good]\nfb = 8M\n"
+        path, dry = self.apply(text, "--dry-run", code=1)
+        self.assertEqual(dry.output, "would create good: 8 MiB\n")
+        self.assertEqual(self.host.names(), [])
+        _, done = self.apply(text, code=1)
+        self.assertEqual(dry.errors, done.errors)
+        for said in (rf"vGPU big \({path}:1\): .*400 GiB", rf"vGPU far \({path}:3\): ", rf"vGPU two words \({path}:6\): "):
+            self.assertRegex(dry.errors, said)
 
     def test_declared_vgpus_are_made_and_compared_and_never_removed(self):
         both = "# two\n[one]\nfb = 64M\ndevice = 1\n\n[two]\nfb=32M\nshare = 30\n"

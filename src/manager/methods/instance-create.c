@@ -350,16 +350,30 @@ static void log_created(const struct instance *instance)
                      instance->frame_buffer, instance->owner, instance->is_transient);
 }
 
+static int settle_request(struct manager *manager, struct instance_request *request,
+                          struct failure *failure)
+{
+        int r = check_request(manager, request, failure);
+
+        return r < 0 ? r : find_place(manager, request, failure);
+}
+
+int instance_check_new(struct manager *manager, const struct instance_request *wanted,
+                       struct failure *failure)
+{
+        struct instance_request request = *wanted;
+
+        return settle_request(manager, &request, failure);
+}
+
 int instance_create(struct manager *manager, const struct instance_request *wanted,
                     struct instance **ret_instance, struct failure *failure)
 {
         struct instance_request request = *wanted;
         struct store_instance stored;
         struct instance *instance = NULL;
-        int r = check_request(manager, &request, failure);
+        int r = settle_request(manager, &request, failure);
 
-        if (r == 0)
-                r = find_place(manager, &request, failure);
         if (r == 0)
                 r = make_stored(manager, &request, &stored);
         if (r == 0)

@@ -32,6 +32,10 @@ struct instance_request {
         const struct container_space *space; /* of the container that it is for; NULL: none */
 };
 
+/* instance_check_new() - may there be such a vGPU, as things are? Errors as of instance_create(). */
+int instance_check_new(struct manager *manager, const struct instance_request *wanted,
+                       struct failure *failure);
+
 /* instance_create() - check, remember and add. The caller borrows it. */
 int instance_create(struct manager *manager, const struct instance_request *request,
                     struct instance **ret_instance, struct failure *failure);

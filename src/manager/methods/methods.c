@@ -159,6 +159,16 @@ static int find_devices(const struct control_pending *pending, struct instance_r
         return 0;
 }
 
+static int check_new_vgpu(struct control_pending *pending, const struct instance_request *request,
+                          struct failure *failure)
+{
+        int r = instance_check_new(pending->manager, request, failure);
+
+        if (r == 0)
+                control_reply(pending, json_object());
+        return r;
+}
+
 static int create_vgpu(struct control_pending *pending, struct failure *failure)
 {
         struct instance_request request = {
@@ -193,6 +203,8 @@ static int create_vgpu(struct control_pending *pending, struct failure *failure)
         r = find_devices(pending, &request, failure);
         if (r < 0)
                 return r;
+        if (control_call_bool(&pending->call, "dry"))
+                return check_new_vgpu(pending, &request, failure);
         r = instance_create(pending->manager, &request, &instance, failure);
         if (r < 0)
                 return r;
@@ -476,19 +488,13 @@ static const struct control_parameter run_parameters[] = {
         { 0 },
 };
 static const struct control_parameter create_parameters[] = {
-        { "name", CONTROL_TEXT, false },
-        { "uuid", CONTROL_TEXT, false },
-        { "frame_buffer", CONTROL_SIZE, true },
-        { "device", CONTROL_TEXT, false },
-        { "devices", CONTROL_NUMBER, false },
-        { "transient", CONTROL_BOOL, false },
-        { "share", CONTROL_NUMBER, false },
-        { "owner", CONTROL_NUMBER, false },
-        { "idle_after", CONTROL_SECONDS, false },
-        { "idle_keep_context", CONTROL_BOOL, false },
-        { "swap_class", CONTROL_TEXT, false },
-        { "pool_group", CONTROL_TEXT, false },
-        { 0 },
+        { "name", CONTROL_TEXT, false },          { "uuid", CONTROL_TEXT, false },
+        { "frame_buffer", CONTROL_SIZE, true },   { "device", CONTROL_TEXT, false },
+        { "devices", CONTROL_NUMBER, false },     { "transient", CONTROL_BOOL, false },
+        { "share", CONTROL_NUMBER, false },       { "owner", CONTROL_NUMBER, false },
+        { "idle_after", CONTROL_SECONDS, false }, { "idle_keep_context", CONTROL_BOOL, false },
+        { "swap_class", CONTROL_TEXT, false },    { "pool_group", CONTROL_TEXT, false },
+        { "dry", CONTROL_BOOL, false },           { 0 },
 };
 static const struct control_parameter class_parameters[] = { { "name", CONTROL_TEXT, true },
                                                              { "swap_class", CONTROL_TEXT, true },
