@@ -2,6 +2,7 @@
 #include "base/paths.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,10 +96,10 @@ static enum answer ask(const char *directory)
 /* In /tmp anybody may have made a folder of our name. */
 static bool is_own(const char *directory)
 {
+        CLEANUP(fd_closep) int fd = open(directory, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         struct stat status;
 
-        return lstat(directory, &status) == 0 && S_ISDIR(status.st_mode) &&
-               status.st_uid == geteuid();
+        return fd >= 0 && fstat(fd, &status) == 0 && status.st_uid == geteuid();
 }
 
 const char *paths_choose(const char *own, const char *machine)
