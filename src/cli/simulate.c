@@ -36,6 +36,9 @@ static int list(const struct arguments *arguments)
 
         if (arguments->is_json)
                 return document_print(arguments, json_pack("{so}", "scenarios", examples));
+        if (json_array_size(examples) == 0)
+                fprintf(stderr,
+                        "no scenario is installed; docs/scenarios.md says how to write one\n");
         json_array_foreach(examples, i, example)
                 printf("%-18s %s\n", json_string_value(json_object_get(example, "name")),
                        json_string_value(json_object_get(example, "description")));
