@@ -187,12 +187,12 @@ class PastTheGate(case.Case):
 
 
 MANY = """
-import ctypes, os, sys, time
+import ctypes, os, signal, sys
 for _ in range(int(sys.argv[2])):
     if os.fork() == 0:
         ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG
         ctypes.CDLL(sys.argv[1]).cuInit(0)
-        time.sleep(600)
+        signal.pause()
 print("ready", flush=True)
 sys.stdin.read()
 """
@@ -224,6 +224,17 @@ class Flood(case.Case):
 
 class Strict(case.Case):
     HOST = {"devices": "1xH200:512M", "options": ["--strict", "on"]}
+
+    def test_a_program_whose_gate_does_not_come_back_yet_is_not_past_it(self):
+        """As one that is frozen or stopped while a new vgpud starts."""
+        self.host.create("past")
+        stopped = self.host.train("past", "--size", "4M")
+        stopped.signal(signal.SIGSTOP)
+        self.host.restart()
+        guest = past_the_gate(self.host, "past")
+        self.assertEqual(guest.process.wait(60), -signal.SIGKILL)
+        stopped.signal(signal.SIGCONT)
+        stopped.wait_steps()
 
     def test_a_strict_vgpud_ends_it_and_nothing_else(self):
         self.host.create("past")

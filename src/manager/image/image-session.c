@@ -218,20 +218,10 @@ static int look_again(const struct image_member *member, struct failure *failure
         return 0;
 }
 
-static bool is_guest(struct manager *manager, pid_t pid)
-{
-        struct instance *instance;
-
-        list_for_each(instance, &manager->instances, link)
-                if (guest_find(instance, pid))
-                        return true;
-        return false;
-}
-
 static int check_is_no_guest(const struct image_session *session, pid_t pid,
                              struct failure *failure)
 {
-        if (!is_guest(session->instance->manager, pid))
+        if (!guest_is_any(session->instance->manager, pid))
                 return 0;
         return failure_set(failure, -EBUSY, "Busy", "", "process %d is in a vGPU already",
                            (int)pid);

@@ -21,7 +21,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
 
-/* A gate that has lost its manager, or whose manager is new, joins again within a moment. */
+/* The gate of a running process joins a new manager within a moment. */
 #define GRACE_NS 5000000000u
 
 /* Real devices are looked at about once in a second. */
@@ -76,16 +76,6 @@ struct meter_outside *meter_outside_free(struct meter_outside *outside)
         return NULL;
 }
 
-static bool is_guest(struct manager *manager, pid_t pid)
-{
-        struct instance *instance;
-
-        list_for_each(instance, &manager->instances, link)
-                if (guest_find(instance, pid))
-                        return true;
-        return false;
-}
-
 static void read_vgpu(struct seen *seen)
 {
         CLEANUP(freep) char *environment = environment_read(seen->pid);
@@ -137,7 +127,7 @@ static bool end(const struct seen *seen)
                syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) == 0;
 }
 
-/* @user: whose process it is, and who may not fill the log. */
+/* @user has the process; the lines count as those that this user causes. */
 static void tell(struct meter_outside *outside, struct seen *seen, struct instance *instance,
                  uid_t user)
 {
@@ -165,7 +155,7 @@ void meter_outside_see(struct meter_outside *outside, pid_t pid)
         struct seen *seen;
         uid_t user;
 
-        if (pid <= 0 || is_guest(outside->manager, pid))
+        if (pid <= 0 || guest_is_any(outside->manager, pid))
                 return;
         seen = find_or_add(outside, pid, now_ns);
         if (!seen)

@@ -16,7 +16,7 @@ struct meter_outside;
 int meter_outside_new(struct meter_outside **ret_outside, struct manager *manager);
 struct meter_outside *meter_outside_free(struct meter_outside *outside);
 
-/* meter_outside_see() - the process @pid is on a device. Gates join before that; who has none after a while is told of. */
+/* meter_outside_see() - the process @pid is on a device. Gates join before that: one without is told of after a while. */
 void meter_outside_see(struct meter_outside *outside, pid_t pid);
 
 /* meter_outside_tick() - forget those that are not seen any more. */

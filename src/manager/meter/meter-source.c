@@ -21,10 +21,10 @@ _Static_assert(SIM_USAGE_DEVICES == STATE_DEVICES_MAX, "all of them");
 struct meter_source {
         struct sim_usage *simulation; /* one of the two */
         struct meter_sampler *sampler;
-        uint64_t looked_ns; /* who has the simulated devices */
+        uint64_t looked_ns; /* when it was looked for processes on the simulated devices */
 };
 
-/* How often it is looked, and for how many processes. */
+/* How often the simulated host is asked, and for how many processes. */
 #define LOOK_NS  2000000000u
 #define PIDS_MAX 2048
 
@@ -56,7 +56,7 @@ struct meter_source *meter_source_free(struct meter_source *source)
         return NULL;
 }
 
-/* The host says who has its devices; the sampler does so with its samples. */
+/* The simulated host lists the processes on its devices; of real devices the samples do. */
 static void look_outside(const struct meter_source *source, struct meter_outside *outside)
 {
         pid_t pids[PIDS_MAX];

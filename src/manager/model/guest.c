@@ -20,6 +20,16 @@ struct guest *guest_find(struct instance *instance, pid_t pid)
         return NULL;
 }
 
+bool guest_is_any(struct manager *manager, pid_t pid)
+{
+        struct instance *instance;
+
+        list_for_each(instance, &manager->instances, link)
+                if (guest_find(instance, pid))
+                        return true;
+        return false;
+}
+
 bool guest_wants_device(const struct guest *guest)
 {
         return !guest->is_dead &&

@@ -360,7 +360,7 @@ void guest_get_use_of(const struct guest *guest, const struct instance_part *par
 uint64_t guests_get_used(const struct instance *instance);
 uint64_t guests_get_used_of(const struct instance *instance, const struct instance_part *part);
 
-/* guests_count_whole() - count those whose contexts are as @whole says. */
+/* guests_count_whole() - the processes with contexts as @whole says. */
 uint32_t guests_count_whole(const struct instance *instance, enum instance_page_whole whole);
 
 /* guests_find_container() - that all of them are in; "": some are in none, or in another one. */
@@ -368,6 +368,9 @@ const char *guests_find_container(const struct instance *instance);
 
 /* guest_find() - by process; NULL for none. */
 struct guest *guest_find(struct instance *instance, pid_t pid);
+
+/* guest_is_any() - is the process @pid in one of the vGPUs of @manager? */
+bool guest_is_any(struct manager *manager, pid_t pid);
 
 /* guest_wants_device() - does it wait to join, or a thread of it at the closed gate? */
 bool guest_wants_device(const struct guest *guest);
