@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A restore that does not return keeps its room while the mover that asked ends, and the manager: nobody else gets it. */
+/* A restore that does not return keeps its room, also when the mover that called the driver ends, or the manager. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

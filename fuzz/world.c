@@ -421,7 +421,7 @@ void world_end_sampler(void)
         world.sampler = -1;
 }
 
-/* After every turn of the loop: what a restore may take is promised to its process, and to nobody else. */
+/* After every turn of the loop: what a restore may take is promised to its process. */
 static void check_rooms(void)
 {
         const struct instance *instance;

@@ -20,7 +20,7 @@ bool container_id_find_in(char id[CONTAINER_ID_MAX], const char *text);
 
 /*
  * container_id_is_roots() - did root make the control group of @pid that is called like that, and all above it?
- * A user to whom a group was delegated can make groups of any name in there.
+ * A user can make groups of any name in a group that was delegated to that user.
  */
 bool container_id_is_roots(const char *id, pid_t pid);
 

@@ -42,8 +42,8 @@ int paths_run(char *path);
 int paths_run_client(char *path);
 bool paths_run_is_given(void); /* by $OPENVGPU_RUN; else nobody said whom to believe */
 /*
- * paths_choose() - the directory of whose manager a client asks: that of @own, if it answers; else that of @machine, if it
- * does; else of one that has ended, @own first; else @own. Returns one of them.
+ * paths_choose() - the run directory for a client, one of the two. @own if a manager answers there; else @machine if one
+ * answers there; else where one has ended, @own first; else @own.
  */
 const char *paths_choose(const char *own, const char *machine);
 int paths_state(char *path);

@@ -63,7 +63,7 @@ static void test_a_group_counts_that_only_root_can_have_made(void **state)
                 { "0::/system.slice/" SCOPE "\n", true },
                 { "0::/system.slice/" SCOPE "/below\n", true }, /* what the container makes of it */
                 { "0::/user.slice/" SCOPE "\n", false },
-                { "0::/user.slice/root/" SCOPE "\n", false },
+                { "0::/user.slice/operator/" SCOPE "\n", false },
                 { "0::/system.slice/user/../" SCOPE "\n", false },
                 { "0::/nowhere/" SCOPE "\n", false },
                 { "0::/system.slice\n", false },
@@ -85,8 +85,8 @@ static void test_a_group_counts_that_only_root_can_have_made(void **state)
         make_group(mounts, "unified/system.slice/" SCOPE "/below", 1000);
         make_group(mounts, "unified/user.slice", 1000);
         make_group(mounts, "unified/user.slice/" SCOPE, 1000);
-        make_group(mounts, "unified/user.slice/root", 0);
-        make_group(mounts, "unified/user.slice/root/" SCOPE, 0);
+        make_group(mounts, "unified/user.slice/operator", 0);
+        make_group(mounts, "unified/user.slice/operator/" SCOPE, 0);
         make_group(mounts, "systemd", 0);
         make_group(mounts, "systemd/" SCOPE, 0);
         make_group(mounts, "systemd/user", 1000);

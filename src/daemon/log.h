@@ -41,7 +41,7 @@ __attribute__((format(printf, 3, 4))) void log_event(enum log_level level, const
 __attribute__((format(printf, 4, 5))) void
 log_event_of(uid_t user, enum log_level level, const char *message, const char *fields, ...);
 
-/* A vGPU whose program did something by itself, which nobody has asked for. */
+/* A vGPU, one program of which has done something by itself: no client asked for it. */
 struct log_program {
         uid_t user;
         uint32_t vgpu;    /* number of the vGPU */

@@ -57,7 +57,7 @@ static bool begin_thread(void)
         static pthread_once_t once = PTHREAD_ONCE_INIT;
         bool is_registered;
 
-        section_begin(); /* others wait for who is first */
+        section_begin(); /* all other threads wait for the first */
         pthread_once(&once, start_once);
         is_registered = caller_is_registered() || caller_register();
         section_end();

@@ -131,7 +131,7 @@ static void hang_up(struct leave *leave)
         close(((struct waiting *)leave)->socket);
 }
 
-/* The wait may be long: who asks has something locked. */
+/* The wait may be long, and the calling thread has a lock: it pauses its section, so that signals are handled. */
 static int receive_answer(int socket, union answer *answer, size_t *ret_size, int *fds,
                           size_t *ret_n_fds)
 {

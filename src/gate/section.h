@@ -11,7 +11,7 @@
  * when it is left: leave.h.
  *
  * To block signals would cost two system calls for each lock: an allocation took ten times as long. So a section is a
- * count, and a signal that comes in one is put off until its end by who is asked before the handler (signal.c).
+ * count, and a signal that comes in one is put off until its end: signal.c is called before the handler.
  */
 
 #include <pthread.h>

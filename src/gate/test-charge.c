@@ -191,7 +191,7 @@ static void test_what_another_claims_counts_as_if_it_had_it(void **state)
         quota_refund(0, INSTANCE_PAGE_MOVABLE, QUOTA);
 }
 
-/* As another process is seen whose memory has left one kind and has not come to the other. */
+/* Another process, seen while it moves memory from one kind to the other. */
 static void test_what_changes_its_kind_counts_all_the_time(void **state)
 {
         struct fixture *fixture = *state;

@@ -16,7 +16,7 @@
 #define PREFIX             "org.openvgpu."
 #define DEFAULT_TIMEOUT_MS 10000
 
-/* A socket tells nobody when it begins to accept. */
+/* No event says that a socket begins to accept. */
 #define STARTING_INTERVAL_NS 10000000
 
 DEFINE_CLEANUP(struct vgpu_client *, vgpu_client_free);

@@ -64,7 +64,7 @@ struct host_slot {
         int32_t pid; /* 0: free */
         int32_t service_thread;
         uint32_t state;         /* CUprocessState */
-        int32_t last_pid;       /* whose it was before it was free */
+        int32_t last_pid;       /* the process that had it last */
         uint32_t is_off;        /* it gets no engine until this is 0 again */
         uint32_t pid_namespace; /* that @pid is a number of */
 };

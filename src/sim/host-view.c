@@ -24,7 +24,7 @@ static bool is_whole(const struct host *host)
         return true;
 }
 
-/* Whoever can write it could also truncate it, and end all who have it mapped. */
+/* A user who can write it could also truncate it, which ends each process that has it mapped. */
 static int map_host(const struct host **ret_host, int directory)
 {
         CLEANUP(fd_closep)

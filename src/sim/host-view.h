@@ -68,7 +68,7 @@ size_t host_view_list(const struct host_view *view, pid_t *ret_pids, size_t room
  */
 int host_view_find(const struct host_view *view, pid_t pid);
 
-/* host_view_find_last() - find the slot that @pid had when it died, which nobody has claimed since; or -ESRCH. */
+/* host_view_find_last() - find the slot that @pid had when it died, if it is still free; or -ESRCH. */
 int host_view_find_last(const struct host_view *view, pid_t pid);
 
 #endif

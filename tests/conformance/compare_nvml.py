@@ -351,7 +351,6 @@ def manager_of(options, log):
             while subprocess.run(["vgpu", "ls"], env=environment, stdout=log, stderr=log).returncode != 0:
                 if manager.poll() is not None or time.monotonic() > deadline:
                     sys.exit(f"{command[0]} does not start; see its lines in the log")
-                time.sleep(0.2)
             if options.prepare:
                 subprocess.run(shlex.split(options.prepare), check=True, env=environment, stdout=log, stderr=log)
             yield environment

@@ -380,7 +380,7 @@ static const char *name_place(const struct place *place, char text[PLACE_TEXT_MA
 
 #define DISK_TEXT_MAX 512
 
-/* What the disk has, and why that is not all for the one who asks. */
+/* What the disk has, and why a user does not get all of it. */
 static const char *describe_disk(const struct manager *manager, const struct instance *asks,
                                  char text[DISK_TEXT_MAX])
 {

@@ -239,7 +239,7 @@ static void test_an_overcommitted_device_promises_what_the_pool_can_hold(void **
         free_manager(manager);
 }
 
-/* Also of a user who has nothing there yet but what is being written. */
+/* Also if it is the first file of its user. */
 static void test_a_share_of_the_disk_counts_what_is_being_written(void **state)
 {
         struct manager *manager = make_manager();

@@ -86,7 +86,7 @@ uint64_t residency_get_return(const struct instance *instance, size_t part)
         return sum;
 }
 
-/* Off its devices, and waiting for somebody to make it come back; or on its way back to them. */
+/* Off its devices until residency brings it back; or on its way back to them. */
 static bool is_to_come(const struct instance *instance)
 {
         return instance_is_off(instance) || residency_awaits_turn(instance) ||
