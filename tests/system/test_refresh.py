@@ -19,7 +19,7 @@ SLICE = "mover.refreshed-piece"
 
 
 class Refresh(unittest.TestCase):
-    options = ["--refresh", "1G"]
+    options = ["--refresh", "32M"]  # half a second: what is to stop in the middle is told in time
 
     def setUp(self):
         self.host = self.enterContext(Host(options=self.options))
