@@ -365,7 +365,8 @@ static int set_up_event(struct manager *manager)
 }
 
 static const struct control_service service = { .call = methods_call,
-                                                .client_gone = image_client_gone };
+                                                .client_gone = image_client_gone,
+                                                .before_answer = history_write };
 
 static int open_sockets(struct manager *manager, struct failure *failure)
 {

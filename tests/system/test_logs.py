@@ -108,6 +108,18 @@ class Logs(case.Case):
         self.host.create("other")  # a name is that of the vGPU that has it now
         self.assertEqual(self.words("other"), ["created"])
 
+    def test_what_was_answered_is_told_of_after_a_death(self):
+        self.host.create("told")
+        guest = self.host.train("told", "--size", "4M")
+        self.host.arm("history.write", "kill")  # after the answer
+        self.host.vgpu("suspend", "told")
+        self.host.kill()
+        self.host.disarm("history.write")
+        self.host.start()
+        self.assertIn("suspended", self.words("told"))
+        self.host.vgpu("resume", "told")
+        guest.finish()
+
     def test_a_vgpu_that_never_was_is_none(self):
         self.assertIn("never", self.host.vgpu("logs", "never", code=3).errors)
         self.host.vgpu("logs", "--since", "nonsense", code=2)

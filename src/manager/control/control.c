@@ -278,6 +278,7 @@ static void answer_text(struct control_pending *pending, char *text, const int *
         struct control_client *client = pending->client;
         CLEANUP(freep) char *own = text;
 
+        pending->service->before_answer(pending->manager);
         pending_free(pending);
         if (!client)
                 return;

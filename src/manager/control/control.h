@@ -60,6 +60,8 @@ struct control_service {
         void (*call)(struct control_pending *pending);
         /* it has hung up: end what it has begun; @client is only to be compared */
         void (*client_gone)(struct manager *manager, const struct control_client *client);
+        /* an answer goes out: what has happened until then is not forgotten any more */
+        void (*before_answer)(struct manager *manager);
 };
 
 int control_new(struct control **ret_control, struct manager *manager,

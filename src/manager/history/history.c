@@ -9,6 +9,7 @@
 #include <systemd/sd-event.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/size.h"
 #include "base/text.h"
 #include "manager/model/device.h"
@@ -241,9 +242,19 @@ static void flush(struct history *history)
 
 static int on_write(sd_event_source *source, void *userdata)
 {
+        struct history *history = userdata;
+
         (void)source;
-        flush(userdata);
+        if (history->n_waiting > 0)
+                (void)fault_point("history.write"); /* to kill */
+        flush(history);
         return 0;
+}
+
+void history_write(struct manager *manager)
+{
+        if (manager->history)
+                flush(manager->history);
 }
 
 int history_find(struct history *history, const char *name, int64_t owner,

@@ -5,8 +5,9 @@
 /*
  * History: notes what happens to vGPUs, for 'vgpu logs', in the store (store/store-event.h).
  *
- * What happens in one turn of the event loop is written at its end, at once. What cannot be written, for
- * the disk is full, waits for the next event or reader.
+ * What happens in one turn of the event loop is written at its end, at once, or before an answer goes out: what a
+ * client was told of, the history knows, whatever becomes of vgpud. What cannot be written, for the disk is full,
+ * waits for the next event or reader.
  */
 
 #include "daemon/failure.h"
@@ -19,6 +20,9 @@ int history_new(struct history **ret_history, struct manager *manager);
 
 /* history_free() - writes what waits. Returns NULL. */
 struct history *history_free(struct history *history);
+
+/* history_write() - write what waits. */
+void history_write(struct manager *manager);
 
 /*
  * history_find() - which vGPU's events the user @owner (or STORE_ANY_OWNER) means by @name: those of the
