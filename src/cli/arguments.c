@@ -92,8 +92,6 @@ static void complain_unknown(struct parser *parser, const char *name, const char
 
         if (similar)
                 snprintf(hint, sizeof(hint), "did you mean '--%s'?", similar);
-        else if (word[1] != '-')
-                snprintf(hint, sizeof(hint), "names cannot begin with '-'");
         else
                 snprintf(hint, sizeof(hint), "see 'vgpu help %s'", command->name);
         complain(parser, hint, "unknown option '%s'", word);

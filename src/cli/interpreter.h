@@ -2,11 +2,16 @@
 #ifndef CLI_INTERPRETER_H
 #define CLI_INTERPRETER_H
 
-/* Which loader a program names: the gate is for glibc's. */
+/* Which loader starts a program, as far as its file says: the gate is for glibc's, which has to load it. */
 
-#include <stdbool.h>
+enum interpreter {
+        INTERPRETER_OTHER, /* glibc's; or it is a script, or cannot be read */
+        INTERPRETER_MUSL,
+        INTERPRETER_NONE, /* linked statically: nothing is loaded into it */
+        INTERPRETER_PRIVILEGED, /* set-user-id and the like: the loader loads nothing that its user names */
+};
 
-/* interpreter_is_musl() - would execvp() of @program start it with the loader of musl? */
-bool interpreter_is_musl(const char *program);
+/* interpreter_find() - of what execvp() of @program would start. */
+enum interpreter interpreter_find(const char *program);
 
 #endif

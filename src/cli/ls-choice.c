@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "cli/declared.h"
+#include "cli/instance-devices.h"
 #include "cli/say.h"
 
 void ls_choice_deinit(struct ls_choice *choice)
@@ -36,21 +37,22 @@ int ls_choice_get_use(const struct ls_choice *choice, const struct vgpu_instance
 
 /* Which. */
 
-static bool is_device(const struct vgpu_instance *instance, const char *device)
+static bool is_called(uint32_t index, const char *uuid, const char *device)
 {
         char *end;
-        unsigned long index = strtoul(device, &end, 10);
-        bool is_index = *device && !*end;
+        unsigned long number = strtoul(device, &end, 10);
 
+        return *device && !*end ? index == number : strncasecmp(uuid, device, strlen(device)) == 0;
+}
+
+static bool is_device(const struct vgpu_instance *instance, const char *device)
+{
         if (!is_on_a_device(instance))
                 return false;
         for (size_t i = 0; i < instance->n_parts; i++)
-                if (is_index ? instance->parts[i]->device == index
-                             : strncasecmp(instance->parts[i]->device_uuid, device,
-                                           strlen(device)) == 0)
+                if (is_called(instance->parts[i]->device, instance->parts[i]->device_uuid, device))
                         return true;
-        return is_index ? instance->device == index
-                        : strncasecmp(instance->device_uuid, device, strlen(device)) == 0;
+        return is_called(instance->device, instance->device_uuid, device);
 }
 
 /* "away" has left by itself; it is suspended or evicted as well. */
@@ -73,12 +75,30 @@ static int check_state(const struct arguments *arguments)
                          state);
 }
 
-static int leave_out(struct ls_choice *choice, const struct arguments *arguments)
+/* That nothing is on a device is no answer where there is no such device. */
+static int check_device(const struct arguments *arguments, struct vgpu_client *client,
+                        const char *device)
+{
+        CLEANUP(vgpu_device_list_freep) struct vgpu_device_list *list = NULL;
+
+        if (vgpu_device_lookup_all(client, &list) < 0)
+                return -1;
+        for (size_t i = 0; i < list->n_devices; i++)
+                if (is_called(list->devices[i]->index, list->devices[i]->uuid, device))
+                        return 0;
+        return say_failure(arguments, EXIT_CODE_NO_SUCH, "NoSuchDevice",
+                           "vgpu devices shows those that there are", "there is no device '%s'",
+                           device);
+}
+
+static int leave_out(struct ls_choice *choice, const struct arguments *arguments,
+                     struct vgpu_client *client)
 {
         const char *state = arguments_get(arguments, "state");
         const char *device = arguments_get(arguments, "device");
         const char *owner = arguments_get(arguments, "owner");
         uint32_t user = 0;
+        bool is_there = false;
         size_t n = 0;
 
         if (owner && declared_parse_user(&user, owner) < 0)
@@ -87,12 +107,14 @@ static int leave_out(struct ls_choice *choice, const struct arguments *arguments
         for (size_t i = 0; i < choice->n; i++) {
                 const struct vgpu_instance *instance = choice->instances[i];
 
+                if (device && is_device(instance, device))
+                        is_there = true;
                 if ((!state || is_state(instance, state)) &&
                     (!device || is_device(instance, device)) && (!owner || instance->owner == user))
                         choice->instances[n++] = instance;
         }
         choice->n = n;
-        return 0;
+        return !device || is_there ? 0 : check_device(arguments, client, device);
 }
 
 /* In which order: what there is most of comes first, names and devices ascend. */
@@ -242,7 +264,7 @@ int ls_choice_find(struct ls_choice *choice, const struct arguments *arguments,
         if (r == 0)
                 r = find(choice, arguments, client);
         if (r == 0)
-                r = leave_out(choice, arguments);
+                r = leave_out(choice, arguments, client);
         if (r != 0)
                 return r;
         options.is_without_processes = true;

@@ -94,6 +94,32 @@ static int execute(const struct arguments *arguments, struct vgpu_client *client
                 "CannotExecute", "", "cannot execute '%s': %s", program, strerrordesc_np(error));
 }
 
+/* What would be seen much later, if at all: that the program has no quota and is not suspended. */
+static int check_program(const struct arguments *arguments)
+{
+        const char *program = arguments->words[0];
+        enum interpreter interpreter = interpreter_find(program);
+
+        if (interpreter == INTERPRETER_MUSL)
+                return say_failure(
+                        arguments, EXIT_CODE_CANNOT_EXECUTE, "CannotExecute",
+                        "take one that is built for glibc",
+                        "'%s' is linked with musl, and vGPUs need a glibc (2.17 or newer)",
+                        program);
+        if (interpreter == INTERPRETER_NONE && !arguments->is_json)
+                fprintf(stderr,
+                        "vgpu: run: '%s' is linked statically: it runs outside of the vGPU, without a "
+                        "quota; programs that it starts are in it\n",
+                        program);
+        if (interpreter == INTERPRETER_PRIVILEGED && !arguments->is_json)
+                fprintf(stderr,
+                        "vgpu: run: '%s' runs with other rights than yours (set-user-id): it runs outside "
+                        "of the vGPU, and so does what it starts\n"
+                        "hint: let it start vgpu: %s vgpu run ...\n",
+                        program, program);
+        return 0;
+}
+
 static int run_program(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(vgpu_instance_freep) struct vgpu_instance *transient = NULL;
@@ -101,11 +127,8 @@ static int run_program(const struct arguments *arguments, struct vgpu_client *cl
         int r;
 
         r = check(arguments);
-        if (r == 0 && interpreter_is_musl(arguments->words[0]))
-                r = say_failure(arguments, EXIT_CODE_CANNOT_EXECUTE, "CannotExecute",
-                                "take one that is built for glibc",
-                                "'%s' is linked with musl, and vGPUs need a glibc (2.17 or newer)",
-                                arguments->words[0]);
+        if (r == 0)
+                r = check_program(arguments);
         if (r == 0 && !name)
                 r = create(arguments, client, &transient);
         if (r != 0)
@@ -149,7 +172,8 @@ const struct command command_run = {
                 "\n"
                 "The exit status is that of the program; 127 if the program was not found, 126 if it\n"
                 "could not be executed, also because it is linked with musl. A program that is\n"
-                "set-user-id or linked statically runs outside of the vGPU.\n",
+                "set-user-id or linked statically runs outside of the vGPU; a line on standard\n"
+                "error says so.\n",
         .examples = "vgpu run --vgpu train -- python3 infer.py\n"
                     "vgpu run --fb 20G -- python3 infer.py\n",
         .options = options,

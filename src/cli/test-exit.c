@@ -207,7 +207,7 @@ static const struct {
         { { "run", "--vgpu", "a", "--fb", "1G", "true" },
           "vgpu: run: --vgpu and --fb exclude each other\n"
           "hint: --vgpu names an existing vGPU, --fb creates a new one\n" },
-        { { "ls", "-x" }, "vgpu: ls: unknown option '-x'\nhint: names cannot begin with '-'\n" },
+        { { "ls", "-x" }, "vgpu: ls: unknown option '-x'\nhint: see 'vgpu help ls'\n" },
         { { "rm", "\377a" }, "vgpu: rm: the name '?a' is not UTF-8\n" },
 };
 

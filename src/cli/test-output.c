@@ -63,6 +63,11 @@ static void test_vgpus_are_a_table(void **state)
 
 static void test_a_listing_is_chosen_and_sorted(void **state)
 {
+        static const struct fake_step device_1[] = {
+                { .method = "ListVgpus", .answers = { THREE } },
+                { .method = "ListDevices",
+                  .answers = { ANSWER("'devices':[" DEVICE_0 "," DEVICE_1 "]") } },
+        };
         (void)state;
         expect_out("ListVgpus", THREE, WORDS("ls", "--names", "--sort", "name"), "a\nb\nc\n");
         expect_out("ListVgpus", THREE, WORDS("ls", "--names", "--sort", "memory"), "c\na\nb\n");
@@ -70,7 +75,10 @@ static void test_a_listing_is_chosen_and_sorted(void **state)
         expect_out("ListVgpus", THREE, WORDS("ls", "--names", "--state", "suspended"), "c\n");
         expect_out("ListVgpus", THREE, WORDS("ls", "--names", "--device", "0"), "b\na\n");
         expect_out("ListVgpus", THREE, WORDS("ls", "--names", "--device", "gpu-1111"), "b\na\n");
-        expect_out("ListVgpus", THREE, WORDS("ls", "--names", "--device", "1"), "");
+        command_expect(vgpu(device_1, 2, WORDS("ls", "--names", "--device", "1")), 0, "", "");
+        command_expect(vgpu(device_1, 2, WORDS("ls", "--device", "5")), 3, "",
+                       "vgpu: ls: there is no device '5'\n"
+                       "hint: vgpu devices shows those that there are\n");
         expect_out("ListVgpus", THREE, WORDS("ls", "--names", "--owner", "0"), "b\nc\na\n");
         command_expect(vgpu(NULL, 0, WORDS("ls", "--sort", "colour")), 2, "",
                        "vgpu: ls: --sort: not by 'colour'\nhint: name, device, state, share, use, "

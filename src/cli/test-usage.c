@@ -49,6 +49,26 @@ static void test_usage_is_a_table(void **state)
                 "      0.000       2.500\n");
 }
 
+#define USE_OF(name, uuid, gpu)                            \
+        "{'tenant':0,'vgpu':'" name "','vgpu_uuid':'" uuid \
+        "'," SECONDS(gpu) ","                              \
+                          "'quota_gib_hours':0.0,'used_gib_hours':0.0}"
+
+static void test_vgpus_of_one_name_do_not_look_alike(void **state)
+{
+        (void)state;
+        expect_out("GetUsage",
+                   ANSWER("'rows':[" USE_OF("train", "0a1b2c3d-0", 1) "," USE_OF(
+                           "serve", "11111111-0", 2) "," USE_OF("train", "ffffffff-0",
+                                                                3) "],'more':false"),
+                   WORDS("usage", "--since", "2025-11-01"),
+                   "VGPU              TENANT  GPU SECONDS  ENCODER  QUOTA GiB h  USED GiB h\n"
+                   "train (0a1b2c3d)  root          1.000    0.000        0.000       0.000\n"
+                   "serve             root          2.000    0.000        0.000       0.000\n"
+                   "train (ffffffff)  root          3.000    0.000        0.000       0.000\n"
+                   "total                           6.000    0.000        0.000       0.000\n");
+}
+
 static void test_usage_as_csv_and_json(void **state)
 {
         (void)state;
@@ -405,6 +425,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_accounting_is_a_table),
                 cmocka_unit_test(test_usage_is_a_table),
+                cmocka_unit_test(test_vgpus_of_one_name_do_not_look_alike),
                 cmocka_unit_test(test_usage_as_csv_and_json),
                 cmocka_unit_test(test_logs_are_lines_without_what_a_guest_could_do_with_them),
                 cmocka_unit_test(test_wrong_times_and_words_are_refused),

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/usage.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -85,13 +87,66 @@ static void add_sums(struct table *table, const struct vgpu_usage_row *row)
         table_add(table, "%.3f", row->used_gib_hours);
 }
 
-static void add_process(struct table *table, const struct vgpu_usage_row *row)
+/* What vGPUs were called of which there were several, one after another or of several users; sorted. */
+struct names {
+        const char **of;
+        size_t n;
+};
+
+static void names_deinit(struct names *names)
+{
+        free(names->of);
+}
+
+static int compare_vgpus(const void *a, const void *b)
+{
+        const struct vgpu_usage_row *one = *(const struct vgpu_usage_row *const *)a;
+        const struct vgpu_usage_row *other = *(const struct vgpu_usage_row *const *)b;
+        int difference = strcmp(one->vgpu, other->vgpu);
+
+        return difference ? difference : strcmp(one->vgpu_uuid, other->vgpu_uuid);
+}
+
+static int compare_name(const void *name, const void *of)
+{
+        return strcmp(name, *(const char *const *)of);
+}
+
+static int find_names(struct names *names, const struct vgpu_usage_list *list)
+{
+        CLEANUP(freep) const struct vgpu_usage_row **rows = calloc(list->n_rows + 1, sizeof(*rows));
+
+        names->of = calloc(list->n_rows + 1, sizeof(*names->of));
+        if (!rows || !names->of)
+                return -ENOMEM;
+        for (size_t i = 0; i < list->n_rows; i++)
+                rows[i] = list->rows[i];
+        qsort(rows, list->n_rows, sizeof(*rows), compare_vgpus);
+        for (size_t i = 1; i < list->n_rows; i++)
+                if (strcmp(rows[i]->vgpu, rows[i - 1]->vgpu) == 0 &&
+                    strcmp(rows[i]->vgpu_uuid, rows[i - 1]->vgpu_uuid) != 0)
+                        names->of[names->n++] = rows[i]->vgpu;
+        return 0;
+}
+
+static void add_vgpu(struct table *table, const struct names *names,
+                     const struct vgpu_usage_row *row)
+{
+        if (*row->vgpu_uuid &&
+            bsearch(row->vgpu, names->of, names->n, sizeof(*names->of), compare_name))
+                table_add(table, "%s (%.8s)", row->vgpu, row->vgpu_uuid);
+        else
+                table_add(table, "%s", row->vgpu);
+}
+
+static void add_process(struct table *table, const struct names *names,
+                        const struct vgpu_usage_row *row)
 {
         char user[USAGE_USER_MAX], when[USAGE_TIME_MAX];
 
         table_add(table, "%d", row->pid);
         table_add(table, "%s", row->name);
-        table_add(table, "%s", row->vgpu);
+        add_vgpu(table, names, row);
         table_add(table, "%s", usage_format_user(user, row->tenant));
         table_add(table, "%s", usage_format_time(when, row->started));
         table_add(table, "%s", usage_format_time(when, row->ended));
@@ -133,12 +188,13 @@ static void add_device(struct table *table, const struct vgpu_device_list *devic
 }
 
 static void add_row(struct table *table, const struct group *group,
-                    const struct vgpu_device_list *devices, const struct vgpu_usage_row *row)
+                    const struct vgpu_device_list *devices, const struct names *names,
+                    const struct vgpu_usage_row *row)
 {
         char user[USAGE_USER_MAX];
 
         if (group->group == VGPU_USAGE_BY_PROCESS) {
-                add_process(table, row);
+                add_process(table, names, row);
         } else if (group->group == VGPU_USAGE_BY_DEVICE) {
                 add_device(table, devices, row);
         } else if (group->group == VGPU_USAGE_BY_JOB) {
@@ -147,7 +203,7 @@ static void add_row(struct table *table, const struct group *group,
                 add_container(table, row);
         } else {
                 if (group->group != VGPU_USAGE_BY_TENANT)
-                        table_add(table, "%s", row->vgpu);
+                        add_vgpu(table, names, row);
                 table_add(table, "%s", usage_format_user(user, row->tenant));
                 if (group->group == VGPU_USAGE_BY_PART)
                         add_device(table, devices, row);
@@ -183,14 +239,18 @@ static int print_table(const struct group *group, const struct vgpu_usage_list *
         struct column columns[sizeof(group->columns) / sizeof(group->columns[0]) + 8];
         size_t n = count_columns(group->columns);
         CLEANUP(table_deinitp) struct table table;
+        CLEANUP(names_deinit) struct names names = { 0 };
+        int r = find_names(&names, list);
 
+        if (r < 0)
+                return r;
         memcpy(columns, group->columns, n * sizeof(*columns));
         memcpy(columns + n, sums, sizeof(sums));
         if (!is_of_devices(group))
                 columns[n + count_columns(sums) - 1] = (struct column){ NULL, false };
         table_init(&table, columns);
         for (size_t i = 0; i < list->n_rows; i++)
-                add_row(&table, group, devices, list->rows[i]);
+                add_row(&table, group, devices, &names, list->rows[i]);
         if (list->n_rows > 1)
                 add_total(&table, group, list);
         return table_print(&table);
@@ -361,7 +421,8 @@ const struct command command_usage = {
                 "  QUOTA GiB h   frame buffer that was set aside, times the hours\n"
                 "  USED GiB h    frame buffer that programs held, times the hours\n"
                 "\n"
-                "By part, a vGPU of several devices has a row for each of them.\n"
+                "By part, a vGPU of several devices has a row for each of them. Of vGPUs with the\n"
+                "same name the table shows the beginning of the UUID, --csv and --json all of it.\n"
                 "By job, it sums up the vGPUs that Slurm's plugin made (docs/slurm.md), with the most\n"
                 "memory that one of the job's programs held. By container, it sums up programs that\n"
                 "ran in containers; the quota of their vGPU is in no such row.\n"
