@@ -431,7 +431,7 @@ static void check_rooms(void)
                 assert(room_is_valid(&world.manager->device[i].room));
         list_for_each(instance, &world.manager->instances, link)
                 list_for_each(guest, &instance->guests, link)
-                        assert(restore_room_is_valid(guest));
+                        assert(restore_room_is_valid(guest) && guest_is_valid(guest));
 }
 
 void world_restart(void)

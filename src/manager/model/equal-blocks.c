@@ -126,7 +126,7 @@ static int fill(struct table *table, const struct guest *guest)
                         continue;
                 list_for_each(other, &instance->guests, link)
                         if (r == 0 && other != guest && !other->is_dead && other->reservation &&
-                            list_is_empty(&other->comparison.link) && is_in_slabs_of(other, guest))
+                            !other->comparison && is_in_slabs_of(other, guest))
                                 r = add_guest(table, other);
         }
         return r < 0 ? r : add_guest(table, guest);

@@ -63,17 +63,14 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
         guest->joined_ns = clock_now(CLOCK_REALTIME);
         guest->pidfd = -1;
         guest->slot = UINT32_MAX;
-        for (size_t i = 0; i < GATE_DEVICES_MAX; i++) {
+        for (size_t i = 0; i < GATE_DEVICES_MAX; i++)
                 guest->record[i].state_slot = UINT32_MAX;
-                guest->job[i].guest = guest;
-                guest->job[i].part = i;
-        }
+
         guest->context_place = instance_place(instance);
         list_init(&guest->link);
         list_init(&guest->sessions);
         list_init(&guest->turns);
         list_init(&guest->burial);
-        list_init(&guest->comparison.link);
         list_init(&guest->makers);
         list_init(&guest->users);
         list_init(&guest->boxes);
@@ -138,17 +135,13 @@ struct guest *guest_unload(struct guest *guest)
         observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_UNLOADED);
         list_remove(&guest->link);
         list_remove(&guest->burial);
-        sd_event_source_disable_unref(guest->room_timer);
-        sd_event_source_disable_unref(guest->closed_timer);
         for (size_t i = 0; i < GATE_DEVICES_MAX; i++) {
                 room_forget(&guest->room[i].coming);
                 room_forget(&guest->room[i].arriving);
                 room_forget(&guest->room[i].returning);
-                free(guest->job[i].hashes);
+                room_forget(&guest->room[i].handed);
         }
-        room_forget(&guest->handed);
         restore_room_forget(guest);
-        sd_event_source_disable_unref(guest->arrival.timer);
         sd_event_source_disable_unref(guest->pid_source);
         clean_copy_forget(guest);
         spilling_leave(guest);

@@ -259,6 +259,11 @@ void guest_close_target(struct guest *guest, struct guest_memory *memory)
         account_give(&guest->memory_charge, ACCOUNT_DESCRIPTORS, TARGET_COST);
 }
 
+bool guest_is_valid(const struct guest *guest)
+{
+        return !guest->participant || guest->instance->operation;
+}
+
 void guest_forget_memory(struct guest *guest)
 {
         for (size_t i = 0; i < guest->n_memory; i++) {

@@ -22,22 +22,21 @@
 #include "manager/model/meter-record.h"
 #include "manager/model/place.h"
 #include "manager/model/residency-record.h"
-#include "manager/model/rest-record.h"
 #include "manager/model/room.h"
 #include "manager/model/silence-record.h"
 #include "state/instance-page.h"
 #include "wire/gate.h"
-#include "wire/mover.h"
 
 struct clean_copy;
-struct copy_way;
+struct comparison;
 struct device;
 struct gate_link;
 struct guest;
-struct hash_value;
 struct instance;
 struct instance_part;
+struct manager;
 struct page_use;
+struct participant;
 struct pool_reservation;
 struct refresh;
 struct share_news;
@@ -98,8 +97,6 @@ struct guest_answer {
 typedef void (*guest_done_fn)(struct guest *guest, const struct guest_answer *answer,
                               void *userdata);
 
-typedef void (*guest_copied_fn)(struct guest *guest, bool is_done);
-
 /* What NVML's clients see of it that changes while it runs. */
 struct guest_shown {
         uint64_t memory_used;
@@ -116,46 +113,10 @@ struct guest_record {
 /* What it was promised, by the operation under way: for its context and its memory where it goes, and the way back. */
 struct guest_room {
         struct room_promise coming, arriving, returning;
+        struct room_promise handed; /* what its parked memory needs to come back: handover.h */
         struct room_promise
                 kept; /* of a restore that no operation asks for any more: restore-room.h */
 };
-
-/* A copy of its memory, by the mover of one device: operation/copies.h. */
-struct guest_job {
-        struct guest *guest;
-        size_t part;     /* of its vGPU */
-        size_t first, n; /* allocations of the guest, of which it has those of its part */
-        bool is_in_use;  /* by the copy under way */
-        bool has_run;    /* all of it is there, and it has not ended yet */
-        struct device
-                *lent; /* whose mover has lent it for the call of the driver under way; or NULL */
-        uint32_t id;
-        enum mover_job_kind kind;
-        struct hash_value *hashes; /* what its mover is told, and tells, of its blocks */
-        size_t n_hashes;           /* 0: all of them are copied */
-        struct device *device;     /* whose mover it is for */
-        uint32_t generation;       /* of the mover that has it; 0: no job */
-        uint64_t bytes_done;       /* of its progress, as counted so far */
-};
-
-/* A part of its memory is filled while it comes early: operation/filling.h. */
-enum guest_fill_state {
-        GUEST_FILL_FREE = 0,
-        GUEST_FILL_PREPARING, /* the pool is made ready */
-        GUEST_FILL_RUNNING,
-        GUEST_FILL_ENDING, /* it is filled, or has failed, and the mover lets go of it */
-};
-
-struct guest_fill {
-        struct guest_job job;
-        enum guest_fill_state state;
-        bool has_failed; /* what it was to fill is not there */
-        bool is_awaited; /* a part of the operation ends with it */
-        void (*then)(struct guest *guest);
-};
-
-/* One is copied while the next is made ready. */
-#define GUEST_FILLS 2
 
 struct guest {
         struct list link; /* in instance->guests */
@@ -214,17 +175,11 @@ struct guest {
         uint64_t n_may_tell, n_may_offer; /* times that it may send USES, OFFERED */
         uint64_t n_refused_told;          /* allocations over the quota, when that was told last */
         struct residency_guest residency;
-        struct rest_guest rest;
         struct guest_record record[GATE_DEVICES_MAX]; /* by part */
 
         enum guest_context context;
         struct place context_place;  /* that it runs on or ran on last */
         struct place context_target; /* RESUMING: that it is restored to */
-        struct place context_wanted; /* where an operation wants it; nowhere: suspended */
-        struct {
-                enum guest_context context;
-                struct place target;
-        } context_before; /* the call that is under way, should it come to nothing */
         struct {
                 enum guest_context context;
                 struct place place, target;
@@ -233,14 +188,8 @@ struct guest {
         uint64_t context_bytes; /* that it takes of a device, as last seen; 0: not known */
 
         struct guest_room room[GATE_DEVICES_MAX]; /* by part */
-        struct room_promise handed;    /* what its parked memory needs to come back: handover.h */
-        sd_event_source *room_timer;   /* undoing: its context finds no room yet */
-        sd_event_source *closed_timer; /* then the gates are let on, below */
-        uint64_t room_deadline_ns;     /* CLOCK_MONOTONIC; 0: it has not been looked for */
-        struct place
-                closed; /* devices on which no gate takes anything meanwhile: it is being restored */
-        uint64_t asking_deadline_ns; /* likewise, for others to be through with asking for memory */
-        uint64_t halted_deadline_ns; /* likewise, for its process to run again */
+        uint64_t
+                room_deadline_ns; /* CLOCK_MONOTONIC: an undoing looks for room for its context; or 0 */
 
         struct meter_guest meter;
         struct list sessions; /* session.h */
@@ -264,53 +213,9 @@ struct guest {
         struct spilling *spilling;        /* it is being written to one: spilling.h */
         struct pool_reservation *fetched; /* it is being read from it to here */
 
-        struct guest_job job[GATE_DEVICES_MAX]; /* by part */
-        struct {
-                size_t first, n;            /* of its memory */
-                const struct copy_way *way; /* operation/copy-way.h */
-                size_t step;                /* of it, the one that is taken */
-                size_t n_pending;           /* jobs that take it still */
-                guest_copied_fn then;       /* NULL: it is a part of the operation */
-                bool has_failed, is_done;
-                struct hash_value
-                        *hashes; /* of all its blocks, in its clean copy; NULL: it has none */
-                size_t n_hashes;
-                bool is_compared;      /* some of it, with the hashes of what the pool has */
-                bool has_no_hashes;    /* of some of it, the device could not tell */
-                bool has_moved;        /* its extents are others than before it */
-                size_t n_passed;       /* of its memory, what the mover holds no more: handover.h */
-                bool is_kept;          /* what comes now is not handed over */
-                uint64_t n_live_bytes; /* that were copied while it runs */
-        } copy;
-        struct { /* operation/ahead.h */
-                uint32_t n_rounds;
-                uint64_t memory_bytes; /* in this round */
-                uint64_t copied;       /* in the last one */
-                bool is_exported, is_copying;
-                bool is_cut; /* this round ends where it is */
-        } ahead;
-
-        struct { /* model/keep-once.c: its blocks are compared with equal ones, byte by byte */
-                struct list link;          /* in the manager's comparisons */
-                struct pool_place *places; /* of the others; NULL: it has not begun */
-                size_t n, next;
-                sd_event_source *source;
-                void (*then)(struct guest *guest);
-        } comparison;
-
-        struct {                           /* operation/arrival.c */
-                size_t n_created, n_begun; /* allocations, from the first on; to be filled */
-                size_t n_creating;         /* the next ones; 0: none are being created */
-                struct guest_fill fill[GUEST_FILLS];
-                bool is_looking, is_mapping, is_over;
-                uint64_t
-                        lack_ns; /* CLOCK_MONOTONIC: since when it lacks room that nobody makes; or 0 */
-                uint64_t
-                        waits_since_ns; /* CLOCK_MONOTONIC: for room, and nothing of it is copied; or 0 */
-                sd_event_source *timer; /* until it looks for room again */
-        } arrival;
-
-        size_t return_width; /* so many allocations at once come back (undo-release.c) */
+        struct comparison *comparison; /* with equal blocks: keep-once.h; NULL: there is none */
+        struct participant
+                *participant; /* operation/participant.h; NULL: no operation has taken it */
 
         struct {
                 enum gate_message message; /* 0: none */
@@ -412,6 +317,9 @@ int guest_take_source(struct guest *guest, struct guest_memory *memory);
 /* guest_close_source() .. - close it and give its charge back; -1 is fine. */
 void guest_close_source(struct guest *guest, struct guest_memory *memory);
 void guest_close_target(struct guest *guest, struct guest_memory *memory);
+
+/* guest_is_valid() - has it nothing of an operation, unless there is one? */
+bool guest_is_valid(const struct guest *guest);
 
 /* guest_forget_memory() - close all descriptors and forget the list. */
 void guest_forget_memory(struct guest *guest);

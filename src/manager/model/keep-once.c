@@ -18,6 +18,15 @@
 /* Of the memory of one that may have to hand over. */
 #define WORTH_PART 16
 
+struct comparison {
+        struct list link; /* in the manager's comparisons */
+        struct guest *guest;
+        struct pool_place *places; /* of the others; NULL: it has not begun */
+        size_t n, next;
+        sd_event_source *source;
+        kept_once_fn then;
+};
+
 /* In one turn of the event loop: about a millisecond. */
 #define BLOCKS_A_TURN 2
 
@@ -57,20 +66,20 @@ static bool is_equal(const struct guest *guest, const struct pool_place *own,
 /* What is not the same, or could not be compared, stays twice. */
 static void compare_next(struct guest *guest)
 {
-        struct pool_place *places = guest->comparison.places;
-        size_t n = guest->comparison.n, n_compared = 0, i;
+        struct pool_place *places = guest->comparison->places;
+        size_t n = guest->comparison->n, n_compared = 0, i;
         CLEANUP(freep) struct pool_place *own = calloc(n + 1, sizeof(*own));
 
         if (own)
                 pool_get_places(guest->reservation, HASH_BLOCK, own, n);
-        for (i = guest->comparison.next; i < n && n_compared < BLOCKS_A_TURN; i++) {
+        for (i = guest->comparison->next; i < n && n_compared < BLOCKS_A_TURN; i++) {
                 if (!places[i].slab)
                         continue;
                 n_compared++;
                 if (!own || !own[i].slab || !is_equal(guest, &own[i], &places[i]))
                         places[i].slab = 0;
         }
-        guest->comparison.next = i;
+        guest->comparison->next = i;
 }
 
 /* Joining. */
@@ -85,7 +94,7 @@ static bool join(struct guest *guest, const struct pool_place *places, size_t n)
 static bool join_compared(struct guest *guest)
 {
         CLEANUP(freep) struct pool_place *places = NULL;
-        const struct pool_place *compared = guest->comparison.places;
+        const struct pool_place *compared = guest->comparison->places;
         size_t n = 0;
 
         if (equal_blocks_find(guest, &places, &n) < 0)
@@ -101,13 +110,13 @@ static bool join_compared(struct guest *guest)
  * that a third has. Guests of several groups compare in turn.
  */
 
-static struct guest *find_first(const struct instance *instance)
+static struct comparison *find_first(const struct instance *instance)
 {
-        struct guest *guest;
+        struct comparison *comparison;
 
-        list_for_each(guest, &instance->manager->comparisons, comparison.link)
-                if (pool_group_is_same(guest->instance, instance))
-                        return guest;
+        list_for_each(comparison, &instance->manager->comparisons, link)
+                if (pool_group_is_same(comparison->guest->instance, instance))
+                        return comparison;
         return NULL;
 }
 
@@ -117,58 +126,78 @@ static int on_turn(sd_event_source *source, uint64_t usec, void *userdata);
  * A timer of its own for each turn, and no deferred event that is enabled again: that counts as pending since
  * its creation, and nobody else would have a turn.
  */
-static int wait_for_turn(struct guest *guest)
+static int wait_for_turn(struct comparison *comparison)
 {
-        guest->comparison.source = sd_event_source_disable_unref(guest->comparison.source);
-        return sd_event_add_time_relative(guest->instance->manager->event,
-                                          &guest->comparison.source, CLOCK_MONOTONIC, 0, 1, on_turn,
-                                          guest);
+        comparison->source = sd_event_source_disable_unref(comparison->source);
+        return sd_event_add_time_relative(comparison->guest->instance->manager->event,
+                                          &comparison->source, CLOCK_MONOTONIC, 0, 1, on_turn,
+                                          comparison->guest);
+}
+
+static void comparison_free(struct comparison *comparison)
+{
+        sd_event_source_disable_unref(comparison->source);
+        list_remove(&comparison->link);
+        comparison->guest->comparison = NULL;
+        free(comparison->places);
+        free(comparison);
+}
+
+static void end(struct comparison *comparison, bool has_moved)
+{
+        struct guest *guest = comparison->guest;
+        kept_once_fn then = comparison->then;
+
+        comparison_free(comparison);
+        then(guest, has_moved);
 }
 
 /* Without memory for a turn, what is equal stays twice. */
 static void wake_next(const struct instance *instance)
 {
-        struct guest *next = find_first(instance);
+        struct comparison *next = find_first(instance);
 
-        while (next && !next->comparison.source && wait_for_turn(next) < 0) {
-                list_remove(&next->comparison.link);
-                next->comparison.then(next);
+        while (next && !next->source && wait_for_turn(next) < 0) {
+                end(next, false);
                 next = find_first(instance);
         }
 }
 
 void keep_once_forget(struct guest *guest)
 {
-        guest->comparison.source = sd_event_source_disable_unref(guest->comparison.source);
-        free(TAKE(guest->comparison.places));
-        if (list_is_empty(&guest->comparison.link))
+        if (!guest->comparison)
                 return;
-        list_remove(&guest->comparison.link);
+        comparison_free(guest->comparison);
         wake_next(guest->instance);
 }
 
 /* False: nothing is equal any more. */
-static bool begin(struct guest *guest)
+static bool begin(struct comparison *comparison)
 {
-        guest->comparison.next = 0;
-        return equal_blocks_find(guest, &guest->comparison.places, &guest->comparison.n) >= 0 &&
-               guest->comparison.places;
+        comparison->next = 0;
+        return equal_blocks_find(comparison->guest, &comparison->places, &comparison->n) >= 0 &&
+               comparison->places;
 }
 
 static int on_turn(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct guest *guest = userdata;
+        struct comparison *comparison = guest->comparison;
+        const struct instance *instance = guest->instance;
+        kept_once_fn then = comparison->then;
+        bool has_moved = false;
 
         (void)source, (void)usec;
-        if (guest->comparison.places || begin(guest)) {
+        if (comparison->places || begin(comparison)) {
                 compare_next(guest);
-                if (guest->comparison.next < guest->comparison.n && wait_for_turn(guest) >= 0)
+                if (comparison->next < comparison->n && wait_for_turn(comparison) >= 0)
                         return 0;
-                if (guest->comparison.next == guest->comparison.n)
-                        guest->copy.has_moved |= join_compared(guest);
+                if (comparison->next == comparison->n)
+                        has_moved = join_compared(guest);
         }
-        keep_once_forget(guest);
-        guest->comparison.then(guest);
+        comparison_free(comparison);
+        wake_next(instance);
+        then(guest, has_moved);
         return 0;
 }
 
@@ -185,21 +214,35 @@ static bool are_worth_it(const struct guest *guest, const struct pool_place *pla
         return n_equal >= n / WORTH_PART || !promise_is_any_overcommitted(guest->instance);
 }
 
-bool keep_once(struct guest *guest, bool must_verify, kept_once_fn then)
+static bool compare(struct guest *guest, kept_once_fn then)
 {
-        struct manager *manager = guest->instance->manager;
+        struct comparison *comparison = calloc(1, sizeof(*comparison));
+        const bool is_first = !find_first(guest->instance);
+
+        if (!comparison)
+                return false;
+        comparison->guest = guest;
+        comparison->then = then;
+        list_init(&comparison->link);
+        guest->comparison = comparison;
+        if (is_first && wait_for_turn(comparison) < 0) {
+                comparison_free(comparison);
+                return false;
+        }
+        list_append(&guest->instance->manager->comparisons, &comparison->link);
+        return true;
+}
+
+bool keep_once(struct guest *guest, bool must_verify, bool *ret_has_moved, kept_once_fn then)
+{
         CLEANUP(freep) struct pool_place *places = NULL;
         size_t n = 0;
 
+        *ret_has_moved = false;
         if (equal_blocks_find(guest, &places, &n) < 0 || !places || !are_worth_it(guest, places, n))
                 return false;
-        if (!must_verify) {
-                guest->copy.has_moved |= join(guest, places, n);
-                return false;
-        }
-        if (!find_first(guest->instance) && wait_for_turn(guest) < 0)
-                return false;
-        guest->comparison.then = then;
-        list_append(&manager->comparisons, &guest->comparison.link);
-        return true;
+        if (must_verify)
+                return compare(guest, then);
+        *ret_has_moved = join(guest, places, n);
+        return false;
 }

@@ -12,11 +12,10 @@
  *
  * To be done when all is there, and before it is stamped. @must_verify: what the hashes say is compared byte by
  * byte before, some blocks in each turn of the event loop. False: it is done. True: @then follows, once.
- * guest->job.has_moved says then whether the extents are others now. It never fails: what is not joined stays
- * twice.
+ * @has_moved: the extents are others now. It never fails: what is not joined stays twice.
  */
-typedef void (*kept_once_fn)(struct guest *guest);
-bool keep_once(struct guest *guest, bool must_verify, kept_once_fn then);
+typedef void (*kept_once_fn)(struct guest *guest, bool has_moved);
+bool keep_once(struct guest *guest, bool must_verify, bool *ret_has_moved, kept_once_fn then);
 
 /* keep_once_forget() - stop comparing, without @then; fine for a guest that does not. */
 void keep_once_forget(struct guest *guest);

@@ -61,7 +61,6 @@ static int set_up(void **state)
                 guest->memory = &fixture->memory[i];
                 guest->n_memory = 1;
                 guest->memory_bytes = SIZE;
-                list_init(&guest->comparison.link);
                 list_append(&guest->instance->guests, &guest->link);
         }
         *state = fixture;

@@ -22,6 +22,7 @@
 #include "manager/operation/handover.h"
 #include "manager/operation/lack.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/participant.h"
 
 /* What staging leaves free, for others on the device. */
 #define STAGE_RESERVE      (1024 * MIB)
@@ -481,7 +482,7 @@ static void hold(struct operation *operation)
                         continue;
                 if (r == 0)
                         r = mover_hold(mover, guest->pid, coming->bytes, on_held,
-                                       &guest->job[part]);
+                                       &guest->participant->job[part]);
                 if (r == 0)
                         operation->admission.n_holds++;
         }

@@ -19,6 +19,7 @@
 #include "manager/model/sharing.h"
 #include "manager/operation/copies.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/participant.h"
 #include "manager/operation/refresh.h"
 
 /* Who does not come to rest in this time is copied when it stands still, which it has longer for. */
@@ -93,18 +94,19 @@ static void begin_round(struct guest *guest);
 
 static bool is_little(const struct guest *guest, uint64_t bytes)
 {
-        return bytes <= LITTLE || bytes <= guest->ahead.memory_bytes / LITTLE_PART;
+        return bytes <= LITTLE || bytes <= guest->participant->ahead.memory_bytes / LITTLE_PART;
 }
 
 /* What one round copies has changed in the time of the one before: it is no use where that does not shrink. */
 static bool wants_another(const struct guest *guest, uint64_t copied)
 {
         if (guest->is_dead || guest->instance->operation->ahead.must_stop ||
-            guest->ahead.n_rounds >= ROUNDS_MAX)
+            guest->participant->ahead.n_rounds >= ROUNDS_MAX)
                 return false;
-        return guest->ahead.is_cut || (!is_little(guest, copied) &&
-                                       (guest->ahead.n_rounds == 1 ||
-                                        copied < guest->ahead.copied - guest->ahead.copied / 4));
+        return guest->participant->ahead.is_cut ||
+               (!is_little(guest, copied) &&
+                (guest->participant->ahead.n_rounds == 1 ||
+                 copied < guest->participant->ahead.copied - guest->participant->ahead.copied / 4));
 }
 
 static void note_round(struct guest *guest, uint64_t copied)
@@ -113,20 +115,20 @@ static void note_round(struct guest *guest, uint64_t copied)
 
         log_event_of(guest->payer, LOG_LEVEL_DEBUG, "copied a round while it ran",
                      "vgpu=%s pid=%d round=%u bytes=%" PRIu64 " copied=%" PRIu64,
-                     guest->instance->name, (int)guest->pid, guest->ahead.n_rounds,
-                     guest->ahead.memory_bytes, copied);
+                     guest->instance->name, (int)guest->pid, guest->participant->ahead.n_rounds,
+                     guest->participant->ahead.memory_bytes, copied);
         operation->ahead.bytes += copied;
-        if (guest->ahead.n_rounds > operation->ahead.n_rounds)
-                operation->ahead.n_rounds = guest->ahead.n_rounds;
+        if (guest->participant->ahead.n_rounds > operation->ahead.n_rounds)
+                operation->ahead.n_rounds = guest->participant->ahead.n_rounds;
         operation_pass(operation, "round");
 }
 
 static void on_copied(struct guest *guest, bool is_done)
 {
-        uint64_t copied = guest->copy.n_live_bytes;
+        uint64_t copied = guest->participant->copy.n_live_bytes;
         bool has_moved, goes_on;
 
-        guest->ahead.is_copying = false;
+        guest->participant->ahead.is_copying = false;
         guest_forget_memory(guest);
         clean_copy_end(guest, is_done, is_done);
         if (!is_done || clean_copy_complete(guest, &has_moved) < 0) {
@@ -134,10 +136,10 @@ static void on_copied(struct guest *guest, bool is_done)
                 end_guest(guest);
                 return;
         }
-        guest->ahead.n_rounds++;
+        guest->participant->ahead.n_rounds++;
         note_round(guest, copied);
         goes_on = wants_another(guest, copied);
-        guest->ahead.copied = copied;
+        guest->participant->ahead.copied = copied;
         if (goes_on)
                 begin_round(guest);
         else
@@ -155,20 +157,20 @@ static bool has_place(const struct guest *guest)
 static void on_opened(struct guest *guest, const struct guest_answer *answer, void *userdata)
 {
         (void)userdata;
-        if (answer->error || guest->is_dead || !guest->ahead.is_exported ||
+        if (answer->error || guest->is_dead || !guest->participant->ahead.is_exported ||
             guest->instance->operation->ahead.must_stop || !has_place(guest)) {
                 end_guest(guest);
                 return;
         }
-        guest->ahead.memory_bytes = guest->memory_bytes;
-        guest->ahead.is_copying = true;
-        guest->ahead.is_cut = false;
+        guest->participant->ahead.memory_bytes = guest->memory_bytes;
+        guest->participant->ahead.is_copying = true;
+        guest->participant->ahead.is_cut = false;
         copies_ahead(guest, on_copied);
 }
 
 static void on_exported(struct guest *guest, const struct guest_answer *answer, void *userdata)
 {
-        guest->ahead.is_exported = answer->error == 0;
+        guest->participant->ahead.is_exported = answer->error == 0;
         guest_request(guest, GATE_OPEN, ANSWER_MS, on_opened, userdata);
 }
 
@@ -184,7 +186,7 @@ static void on_closed(struct guest *guest, const struct guest_answer *answer, vo
 
 static void begin_round(struct guest *guest)
 {
-        guest->ahead.is_exported = false;
+        guest->participant->ahead.is_exported = false;
         guest_request(guest, GATE_CLOSE, CLOSE_MS, on_closed, NULL);
 }
 
@@ -216,7 +218,7 @@ static bool has_freed(const struct guest *guest)
         struct page_use use;
 
         guest_get_use(guest, &use);
-        return use.movable < guest->ahead.memory_bytes;
+        return use.movable < guest->participant->ahead.memory_bytes;
 }
 
 static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
@@ -227,10 +229,10 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
         if (is_any_asking(operation->instance))
                 operation->ahead.must_stop = true;
         operation_for_each_guest(guest, operation) {
-                if (!guest->ahead.is_copying || guest->ahead.is_cut ||
+                if (!guest->participant->ahead.is_copying || guest->participant->ahead.is_cut ||
                     !(operation->ahead.must_stop || guest->is_dead || has_freed(guest)))
                         continue;
-                guest->ahead.is_cut = true;
+                guest->participant->ahead.is_cut = true;
                 copies_stop(guest);
         }
         (void)sd_event_source_set_time(source, usec + LOOK_US);
@@ -262,7 +264,7 @@ void ahead_run(struct operation *operation)
                 if (operation->ahead.n_guests++ == 0)
                         let_wait(operation->instance, true);
                 operation_begin_part(operation);
-                memset(&guest->ahead, 0, sizeof(guest->ahead));
+                memset(&guest->participant->ahead, 0, sizeof(guest->participant->ahead));
                 begin_round(guest);
         }
         if (operation->ahead.n_guests > 0)

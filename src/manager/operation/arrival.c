@@ -21,6 +21,7 @@
 #include "manager/operation/lack.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/participant.h"
 
 /*
  * A part is that much of a guest's memory at most. While one is copied, less than half of that is waited for, if more
@@ -59,7 +60,8 @@ static bool is_stopping(const struct guest *guest)
 
 static uint64_t part_bytes(const struct guest *guest)
 {
-        return guest->memory_bytes / PARTS / (guest->arrival.n_created == 0 ? FIRST : 1);
+        return guest->memory_bytes / PARTS /
+               (guest->participant->arrival.n_created == 0 ? FIRST : 1);
 }
 
 /* Waiting for room. */
@@ -67,16 +69,16 @@ static uint64_t part_bytes(const struct guest *guest)
 /* For others to leave: that is their turn, and not what it costs to come (stay.h). */
 static void begin_wait(struct guest *guest)
 {
-        if (guest->arrival.waits_since_ns == 0 && !filling_is_copying(guest))
-                guest->arrival.waits_since_ns = clock_now(CLOCK_MONOTONIC);
+        if (guest->participant->arrival.waits_since_ns == 0 && !filling_is_copying(guest))
+                guest->participant->arrival.waits_since_ns = clock_now(CLOCK_MONOTONIC);
 }
 
 static void end_wait(struct guest *guest)
 {
-        if (guest->arrival.waits_since_ns)
+        if (guest->participant->arrival.waits_since_ns)
                 guest->instance->operation->room_ns +=
-                        clock_now(CLOCK_MONOTONIC) - guest->arrival.waits_since_ns;
-        guest->arrival.waits_since_ns = 0;
+                        clock_now(CLOCK_MONOTONIC) - guest->participant->arrival.waits_since_ns;
+        guest->participant->arrival.waits_since_ns = 0;
 }
 
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
@@ -84,7 +86,8 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
         struct guest *guest = userdata;
 
         (void)source, (void)usec;
-        guest->arrival.timer = sd_event_source_disable_unref(guest->arrival.timer);
+        guest->participant->arrival.timer =
+                sd_event_source_disable_unref(guest->participant->arrival.timer);
         go_on(guest);
         return 0;
 }
@@ -104,15 +107,17 @@ static void wait_for_room(struct guest *guest)
 
         begin_wait(guest);
         if (handover_is_under_way(operation->target.device[0]))
-                guest->arrival.lack_ns = 0;
-        else if (guest->arrival.lack_ns == 0)
-                guest->arrival.lack_ns = now;
-        if (guest->arrival.lack_ns && now - guest->arrival.lack_ns >= LACK_NS)
+                guest->participant->arrival.lack_ns = 0;
+        else if (guest->participant->arrival.lack_ns == 0)
+                guest->participant->arrival.lack_ns = now;
+        if (guest->participant->arrival.lack_ns &&
+            now - guest->participant->arrival.lack_ns >= LACK_NS)
                 fail_room(guest);
         else
-                r = sd_event_add_time_relative(
-                        operation->instance->manager->event, &guest->arrival.timer, CLOCK_MONOTONIC,
-                        filling_is_copying(guest) ? LOOK_US : LOOK_IDLE_US, 1, on_time, guest);
+                r = sd_event_add_time_relative(operation->instance->manager->event,
+                                               &guest->participant->arrival.timer, CLOCK_MONOTONIC,
+                                               filling_is_copying(guest) ? LOOK_US : LOOK_IDLE_US,
+                                               1, on_time, guest);
         if (r < 0)
                 operation_fail_errno(operation, r, "waiting for room");
 }
@@ -122,7 +127,7 @@ static void wait_for_room(struct guest *guest)
 /* How many allocations come next, into @room bytes. */
 static size_t choose(const struct guest *guest, uint64_t room)
 {
-        size_t first = guest->arrival.n_created, n = 0;
+        size_t first = guest->participant->arrival.n_created, n = 0;
         uint64_t sum = 0;
 
         while (first + n < guest->n_memory && guest->memory[first + n].gift == GUEST_GIFT_NONE &&
@@ -148,27 +153,28 @@ static void note_created(struct guest *guest, size_t n)
         uint64_t sum = 0;
 
         for (size_t i = 0; i < n; i++)
-                sum += guest->memory[guest->arrival.n_created + i].size;
-        guest->arrival.n_created += n;
-        guest->arrival.lack_ns = 0;
+                sum += guest->memory[guest->participant->arrival.n_created + i].size;
+        guest->participant->arrival.n_created += n;
+        guest->participant->arrival.lack_ns = 0;
         room_turn_part(&guest->room[0].arriving, sum);
         operation_report_part(guest->instance->operation, "part is created",
-                              guest->arrival.n_created - n, n, filling_is_copying(guest));
+                              guest->participant->arrival.n_created - n, n,
+                              filling_is_copying(guest));
         operation_pass(guest->instance->operation, "arriving");
 }
 
 static void on_created(struct guest *guest, const struct guest_answer *answer, void *userdata)
 {
         struct operation *operation = guest->instance->operation;
-        size_t n = guest->arrival.n_creating;
+        size_t n = guest->participant->arrival.n_creating;
 
         (void)userdata;
-        guest->arrival.n_creating = 0;
+        guest->participant->arrival.n_creating = 0;
         if (answer->error == 0) {
                 note_created(guest, n);
         } else if (answer->driver_code == CUDA_ERROR_OUT_OF_MEMORY && guest->gate &&
                    !is_stopping(guest)) {
-                close_targets(guest, guest->arrival.n_created, n);
+                close_targets(guest, guest->participant->arrival.n_created, n);
                 wait_for_room(guest); /* a stranger was faster */
         } else if (broadcast_failed(operation, guest, answer)) {
                 broadcast_fail(operation, guest, answer);
@@ -178,12 +184,12 @@ static void on_created(struct guest *guest, const struct guest_answer *answer, v
 
 static void create(struct guest *guest, size_t n)
 {
-        const struct guest_memory *first = &guest->memory[guest->arrival.n_created];
+        const struct guest_memory *first = &guest->memory[guest->participant->arrival.n_created];
         const struct guest_memory *last = first + n - 1;
 
         end_wait(guest);
-        close_targets(guest, guest->arrival.n_created, n);
-        guest->arrival.n_creating = n;
+        close_targets(guest, guest->participant->arrival.n_created, n);
+        guest->participant->arrival.n_creating = n;
         guest_request_range(guest, GATE_CREATE,
                             (struct gate_range){ first->address, last->address + last->size },
                             BROADCAST_ANSWER_MS, on_created, NULL);
@@ -233,7 +239,7 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
         size_t n = 0;
 
         (void)mover;
-        guest->arrival.is_looking = false;
+        guest->participant->arrival.is_looking = false;
         if (error) {
                 fail(operation, error);
         } else if (!is_stopping(guest)) {
@@ -260,7 +266,7 @@ static void on_context(struct mover *mover, const struct mover_done *done, void 
                 r = mover_info(mover, on_info, guest);
         if (r == 0)
                 return;
-        guest->arrival.is_looking = false;
+        guest->participant->arrival.is_looking = false;
         fail(operation, r);
         go_on(guest);
 }
@@ -271,14 +277,15 @@ static void look(struct guest *guest)
         struct mover *mover;
         int r;
 
-        if (is_stopping(guest) || guest->arrival.is_looking || guest->arrival.is_mapping ||
-            guest->arrival.n_creating > 0 || guest->arrival.timer ||
-            guest->arrival.n_created == guest->n_memory)
+        if (is_stopping(guest) || guest->participant->arrival.is_looking ||
+            guest->participant->arrival.is_mapping || guest->participant->arrival.n_creating > 0 ||
+            guest->participant->arrival.timer ||
+            guest->participant->arrival.n_created == guest->n_memory)
                 return;
         r = device_get_mover(operation->target.device[0], &mover);
         if (r == 0)
                 r = mover_context(mover, true, on_context, guest);
-        guest->arrival.is_looking = r == 0;
+        guest->participant->arrival.is_looking = r == 0;
         if (r < 0)
                 fail(operation, r);
 }
@@ -288,10 +295,10 @@ static void look(struct guest *guest)
 /* The size of a part, too: of several that are copied at the same time none is done long after the others. */
 static size_t count_next(const struct guest *guest)
 {
-        size_t first = guest->arrival.n_begun, n = 0;
+        size_t first = guest->participant->arrival.n_begun, n = 0;
         uint64_t sum = 0;
 
-        while (first + n < guest->arrival.n_created &&
+        while (first + n < guest->participant->arrival.n_created &&
                (n == 0 || sum + guest->memory[first + n].size <= part_bytes(guest)))
                 sum += guest->memory[first + n++].size;
         return n;
@@ -300,12 +307,12 @@ static size_t count_next(const struct guest *guest)
 static void fill(struct guest *guest)
 {
         while (!is_stopping(guest) && filling_may_begin(guest)) {
-                size_t first = guest->arrival.n_begun, n = count_next(guest);
+                size_t first = guest->participant->arrival.n_begun, n = count_next(guest);
 
                 if (n == 0)
                         return;
                 end_wait(guest); /* something was given to it */
-                guest->arrival.n_begun += n;
+                guest->participant->arrival.n_begun += n;
                 filling_begin(guest, first, n, go_on);
         }
 }
@@ -343,7 +350,8 @@ static struct guest_memory *find_place(const struct guest *guest, uint64_t size)
 
         if (size < guest->memory_bytes / GIFT_PART || count_gifts(guest) == GIFTS_MAX)
                 return NULL;
-        for (size_t i = guest->arrival.n_created + guest->arrival.n_creating;
+        for (size_t i =
+                     guest->participant->arrival.n_created + guest->participant->arrival.n_creating;
              i < guest->n_memory && ahead <= GIFTS_AHEAD * part_bytes(guest); i++) {
                 struct guest_memory *memory = &guest->memory[i];
 
@@ -392,8 +400,8 @@ static bool take_from(struct operation *operation, struct guest *giver, struct g
         if (!memory->is_plain || memory->source < 0)
                 return false;
         operation_for_each_guest(guest, operation)
-                if (!guest->arrival.is_over && !is_stopping(guest) && may_give(giver, guest) &&
-                    take(guest, giver, memory))
+                if (!guest->participant->arrival.is_over && !is_stopping(guest) &&
+                    may_give(giver, guest) && take(guest, giver, memory))
                         return true;
         return false;
 }
@@ -411,7 +419,7 @@ static void on_mapped(struct guest *guest, const struct guest_answer *answer, vo
         struct operation *operation = guest->instance->operation;
 
         (void)userdata;
-        guest->arrival.is_mapping = false;
+        guest->participant->arrival.is_mapping = false;
         guest->has_gifts |= answer->error == 0;
         for (size_t i = 0; answer->error == 0 && i < guest->n_memory; i++)
                 if (guest->memory[i].gift == GUEST_GIFT_MAPPING)
@@ -426,22 +434,23 @@ static void on_mapped(struct guest *guest, const struct guest_answer *answer, vo
 /* Its gate does one thing at a time. */
 static void map(struct guest *guest)
 {
-        if (is_stopping(guest) || guest->arrival.is_mapping || guest->arrival.is_looking ||
-            guest->arrival.n_creating > 0 || !has_filled_gift(guest))
+        if (is_stopping(guest) || guest->participant->arrival.is_mapping ||
+            guest->participant->arrival.is_looking || guest->participant->arrival.n_creating > 0 ||
+            !has_filled_gift(guest))
                 return;
-        guest->arrival.is_mapping = true;
+        guest->participant->arrival.is_mapping = true;
         guest_request_gifts(guest, BROADCAST_ANSWER_MS, on_mapped, NULL);
 }
 
 /* What is given is there as what is created is. */
 static void pass_gifts(struct guest *guest)
 {
-        size_t *n = &guest->arrival.n_created;
+        size_t *n = &guest->participant->arrival.n_created;
 
-        if (guest->arrival.n_creating > 0)
+        if (guest->participant->arrival.n_creating > 0)
                 return;
         for (; *n < guest->n_memory && guest->memory[*n].gift != GUEST_GIFT_NONE; (*n)++)
-                guest->arrival.lack_ns = 0;
+                guest->participant->arrival.lack_ns = 0;
 }
 
 /* One guest after another. */
@@ -451,7 +460,7 @@ static void next_guest(struct operation *operation)
         struct guest *guest;
 
         operation_for_each_guest(guest, operation)
-                if (!guest->arrival.is_over) {
+                if (!guest->participant->arrival.is_over) {
                         go_on(guest);
                         return;
                 }
@@ -464,8 +473,9 @@ static void next_guest(struct operation *operation)
 static void end(struct guest *guest)
 {
         end_wait(guest);
-        guest->arrival.timer = sd_event_source_disable_unref(guest->arrival.timer);
-        guest->arrival.is_over = true;
+        guest->participant->arrival.timer =
+                sd_event_source_disable_unref(guest->participant->arrival.timer);
+        guest->participant->arrival.is_over = true;
         if (!is_stopping(guest))
                 guest->is_unfilled = false;
         next_guest(guest->instance->operation);
@@ -474,26 +484,27 @@ static void end(struct guest *guest)
 /* The mover may still be letting go of some. */
 static bool has_all(const struct guest *guest)
 {
-        return guest->arrival.n_begun == guest->n_memory && !filling_is_copying(guest) &&
-               !guest->arrival.is_mapping && !has_filled_gift(guest);
+        return guest->participant->arrival.n_begun == guest->n_memory &&
+               !filling_is_copying(guest) && !guest->participant->arrival.is_mapping &&
+               !has_filled_gift(guest);
 }
 
 static bool is_busy(const struct guest *guest)
 {
-        return guest->arrival.is_looking || guest->arrival.is_mapping ||
-               guest->arrival.n_creating > 0 || filling_is_busy(guest);
+        return guest->participant->arrival.is_looking || guest->participant->arrival.is_mapping ||
+               guest->participant->arrival.n_creating > 0 || filling_is_busy(guest);
 }
 
 /* What can be done next for it is begun. Each of it comes back here, perhaps at once. */
 static void go_on(struct guest *guest)
 {
-        if (guest->arrival.is_over)
+        if (guest->participant->arrival.is_over)
                 return;
         pass_gifts(guest);
         fill(guest);
         map(guest);
         look(guest);
-        if (guest->arrival.is_over)
+        if (guest->participant->arrival.is_over)
                 return;
         if (is_stopping(guest) ? !is_busy(guest) : has_all(guest))
                 end(guest);
@@ -506,7 +517,7 @@ static void go_on_with(struct operation *operation)
 
         operation_pass(operation, "arriving");
         operation_for_each_guest(guest, operation)
-                if (!guest->arrival.is_over) {
+                if (!guest->participant->arrival.is_over) {
                         go_on(guest);
                         return;
                 }
@@ -519,7 +530,7 @@ void arrival_begin(struct operation *operation)
         struct guest *guest;
 
         operation_for_each_guest(guest, operation)
-                guest->arrival.n_created = guest->arrival.n_begun = 0;
+                guest->participant->arrival.n_created = guest->participant->arrival.n_begun = 0;
 }
 
 void arrival_run(struct operation *operation)
@@ -529,9 +540,10 @@ void arrival_run(struct operation *operation)
         operation_begin_part(operation);
         operation->taker = &taker;
         operation_for_each_guest(guest, operation) {
-                guest->arrival.is_over = false;
-                guest->arrival.lack_ns = 0;
-                guest->arrival.n_begun = filling_forget_failed(guest, guest->arrival.n_begun);
+                guest->participant->arrival.is_over = false;
+                guest->participant->arrival.lack_ns = 0;
+                guest->participant->arrival.n_begun =
+                        filling_forget_failed(guest, guest->participant->arrival.n_begun);
         }
         next_guest(operation);
 }

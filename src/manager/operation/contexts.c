@@ -26,17 +26,19 @@
 #include "manager/operation/handover.h"
 #include "manager/operation/lack.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/participant.h"
 
 static void step(struct guest *guest);
 
 /* The driver has answered, or was not asked; or it takes too long. */
 static void open_ceilings(struct guest *guest)
 {
-        guest->closed_timer = sd_event_source_disable_unref(guest->closed_timer);
-        for (size_t i = 0; i < place_count(&guest->closed); i++)
-                ceiling_open(guest->closed.device[i]);
-        guest->closed = place_nowhere;
-        guest->asking_deadline_ns = 0;
+        guest->participant->context.closed_timer =
+                sd_event_source_disable_unref(guest->participant->context.closed_timer);
+        for (size_t i = 0; i < place_count(&guest->participant->context.closed); i++)
+                ceiling_open(guest->participant->context.closed.device[i]);
+        guest->participant->context.closed = place_nowhere;
+        guest->participant->context.asking_deadline_ns = 0;
 }
 
 static void end(struct guest *guest)
@@ -85,7 +87,7 @@ static struct plan plan(enum guest_context context, const struct place *place,
 static bool is_foreseen(const struct guest *guest, enum action action, const struct place *target)
 {
         struct plan next = plan(guest->stored.context, &guest->stored.place, &guest->stored.target,
-                                &guest->context_wanted);
+                                &guest->participant->context.wanted);
 
         return next.action == action && place_is_equal(&next.from, &guest->context_place) &&
                place_is_equal(&next.to, target);
@@ -100,8 +102,8 @@ static int enter(struct guest *guest, enum guest_context context, const struct p
         struct operation *operation = guest->instance->operation;
         int r;
 
-        guest->context_before.context = guest->context;
-        guest->context_before.target = guest->context_target;
+        guest->participant->context.before.context = guest->context;
+        guest->participant->context.before.target = guest->context_target;
         guest->context = context;
         guest->context_target = *target;
         r = recovery_store_process(guest);
@@ -116,8 +118,8 @@ static int enter(struct guest *guest, enum guest_context context, const struct p
 /* The call has not been made, or did nothing: so there is nothing to undo. */
 static void step_back(struct guest *guest)
 {
-        guest->context = guest->context_before.context;
-        guest->context_target = guest->context_before.target;
+        guest->context = guest->participant->context.before.context;
+        guest->context_target = guest->participant->context.before.target;
         (void)recovery_store_process(guest);
 }
 
@@ -182,7 +184,7 @@ static void fail(struct guest *guest, const struct device *device, const struct 
                 operation_fail_silent(operation, guest);
         else if (done->driver_code == CUDA_ERROR_DEINITIALIZED)
                 operation_let_go_guest(operation, guest, "it is ending: its driver has ended");
-        else if (done->error == -ENOSPC && !place_is_nowhere(&guest->context_wanted))
+        else if (done->error == -ENOSPC && !place_is_nowhere(&guest->participant->context.wanted))
                 lack_fail_context(operation, device, guest);
         else if (done->error == -ENOSPC)
                 operation_fail(operation, -ENOSPC, "NoRoom",
@@ -283,9 +285,9 @@ static void note_left(struct guest *guest, const struct mover_done *done)
 
 static void end_lending_of(struct guest *guest, size_t part, enum mover_call call)
 {
-        struct device *device = guest->job[part].lent;
+        struct device *device = guest->participant->job[part].lent;
 
-        guest->job[part].lent = NULL;
+        guest->participant->job[part].lent = NULL;
         if (device && device->mover)
                 (void)mover_lend_end(device->mover, guest->pid, call, 0, NULL, NULL);
 }
@@ -321,17 +323,18 @@ static void on_left_held(struct mover *mover, const struct mover_done *done, voi
 /* By the mover that has lent its device, as the end of that, or by that of the source. */
 static int ask_to_hold_left(struct guest *guest, size_t part, uint64_t bytes)
 {
-        struct device *lent = guest->job[part].lent;
+        struct device *lent = guest->participant->job[part].lent;
         struct mover *mover;
         int r = device_get_mover(lent ? lent : guest->instance->operation->source.device[part],
                                  &mover);
 
-        guest->job[part].lent = NULL;
+        guest->participant->job[part].lent = NULL;
         if (r < 0)
                 return r;
         return lent ? mover_lend_end(mover, guest->pid, MOVER_CALL_CHECKPOINT, bytes, on_left_held,
-                                     &guest->job[part])
-                    : mover_hold(mover, guest->pid, bytes, on_left_held, &guest->job[part]);
+                                     &guest->participant->job[part])
+                    : mover_hold(mover, guest->pid, bytes, on_left_held,
+                                 &guest->participant->job[part]);
 }
 
 static void hold_left(struct guest *guest, size_t part)
@@ -342,7 +345,7 @@ static void hold_left(struct guest *guest, size_t part)
                 struct room_promise *returning = &guest->room[part].returning;
                 uint64_t bytes = returning->room && !operation->is_undoing ? returning->bytes : 0;
 
-                if (bytes == 0 && !guest->job[part].lent)
+                if (bytes == 0 && !guest->participant->job[part].lent)
                         continue;
                 if (ask_to_hold_left(guest, part, bytes) == 0)
                         return;
@@ -404,16 +407,17 @@ static int on_room_time(sd_event_source *source, uint64_t usec, void *userdata)
         struct guest *guest = userdata;
 
         (void)source, (void)usec;
-        guest->room_timer = sd_event_source_disable_unref(guest->room_timer);
+        guest->participant->context.timer =
+                sd_event_source_disable_unref(guest->participant->context.timer);
         step(guest);
         return 0;
 }
 
 static bool look_again(struct guest *guest)
 {
-        return sd_event_add_time_relative(guest->instance->manager->event, &guest->room_timer,
-                                          CLOCK_MONOTONIC, ASKING_LOOK_US, 1000, on_room_time,
-                                          guest) >= 0;
+        return sd_event_add_time_relative(guest->instance->manager->event,
+                                          &guest->participant->context.timer, CLOCK_MONOTONIC,
+                                          ASKING_LOOK_US, 1000, on_room_time, guest) >= 0;
 }
 
 /* False: that was long enough. */
@@ -423,22 +427,22 @@ static bool waits_for_gates(struct guest *guest)
         uint32_t ms = operation->timeout_ms < ASKING_MAX_MS ? operation->timeout_ms : ASKING_MAX_MS;
         uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
 
-        if (guest->asking_deadline_ns == 0)
-                guest->asking_deadline_ns = now_ns + ms * 1000000ull;
-        return now_ns < guest->asking_deadline_ns && look_again(guest);
+        if (guest->participant->context.asking_deadline_ns == 0)
+                guest->participant->context.asking_deadline_ns = now_ns + ms * 1000000ull;
+        return now_ns < guest->participant->context.asking_deadline_ns && look_again(guest);
 }
 
 /* All at once: no two wait for each other. False: it is the gates' turn on one of them. */
 static bool close_ceilings(struct guest *guest, const struct place *place)
 {
-        if (!place_is_nowhere(&guest->closed))
+        if (!place_is_nowhere(&guest->participant->context.closed))
                 return true;
         for (size_t i = 0; i < place_count(place); i++)
                 if (!ceiling_may_close(place->device[i]))
                         return false;
         for (size_t i = 0; i < place_count(place); i++)
                 ceiling_close(place->device[i]);
-        guest->closed = *place;
+        guest->participant->context.closed = *place;
         return true;
 }
 
@@ -446,8 +450,9 @@ static uint64_t sum_asked(const struct guest *guest)
 {
         uint64_t sum = 0;
 
-        for (size_t i = 0; i < place_count(&guest->closed); i++)
-                sum += ceiling_get_asked(guest->closed.device[i], guest->instance);
+        for (size_t i = 0; i < place_count(&guest->participant->context.closed); i++)
+                sum += ceiling_get_asked(guest->participant->context.closed.device[i],
+                                         guest->instance);
         return sum;
 }
 
@@ -465,7 +470,7 @@ static bool waits_for_those_who_ask(struct guest *guest, const struct place *tar
         asked = sum_asked(guest);
         if (asked == 0)
                 return false;
-        if (guest->asking_deadline_ns == 0)
+        if (guest->participant->context.asking_deadline_ns == 0)
                 log_event_of(guest->payer, LOG_LEVEL_INFO,
                              guest->instance->operation->is_undoing
                                      ? "waiting for those who ask for memory before going back"
@@ -487,8 +492,9 @@ static uint64_t find_closed_ns(const struct guest *guest)
 {
         uint64_t now_ns = clock_now(CLOCK_MONOTONIC), ns = CLOSED_CALL_NS;
 
-        for (size_t i = 0; i < place_count(&guest->closed); i++) {
-                uint64_t age_ns = now_ns - guest->closed.device[i]->ceiling.closed_ns;
+        for (size_t i = 0; i < place_count(&guest->participant->context.closed); i++) {
+                uint64_t age_ns =
+                        now_ns - guest->participant->context.closed.device[i]->ceiling.closed_ns;
 
                 if (age_ns + CLOSED_LEAST_NS >= CLOSED_MOST_NS)
                         return CLOSED_LEAST_NS;
@@ -512,11 +518,11 @@ static int on_closed_time(sd_event_source *source, uint64_t usec, void *userdata
 
 static void limit_closing(struct guest *guest)
 {
-        if (place_is_nowhere(&guest->closed))
+        if (place_is_nowhere(&guest->participant->context.closed))
                 return;
-        (void)sd_event_add_time_relative(guest->instance->manager->event, &guest->closed_timer,
-                                         CLOCK_MONOTONIC, find_closed_ns(guest) / 1000, 1000,
-                                         on_closed_time, guest);
+        (void)sd_event_add_time_relative(guest->instance->manager->event,
+                                         &guest->participant->context.closed_timer, CLOCK_MONOTONIC,
+                                         find_closed_ns(guest) / 1000, 1000, on_closed_time, guest);
 }
 
 /* False: that was long enough. */
@@ -532,9 +538,9 @@ static bool waits_for_room(struct guest *guest, const struct device *device)
                              device->index);
         }
         return now_ns < guest->room_deadline_ns &&
-               sd_event_add_time_relative(guest->instance->manager->event, &guest->room_timer,
-                                          CLOCK_MONOTONIC, ROOM_LOOK_US, 1000, on_room_time,
-                                          guest) >= 0;
+               sd_event_add_time_relative(guest->instance->manager->event,
+                                          &guest->participant->context.timer, CLOCK_MONOTONIC,
+                                          ROOM_LOOK_US, 1000, on_room_time, guest) >= 0;
 }
 
 /* What came of it; @device: whose mover says so. */
@@ -546,7 +552,8 @@ static void end_resume(struct guest *guest, const struct device *device,
         if (done->is_untouched) {
                 step_back(guest);
         } else if (done->process_state == CU_PROCESS_STATE_CHECKPOINTED) {
-                bool was_detour = !place_is_equal(&guest->context_target, &guest->context_wanted);
+                bool was_detour = !place_is_equal(&guest->context_target,
+                                                  &guest->participant->context.wanted);
 
                 settle(guest, GUEST_CONTEXT_SUSPENDED, guest->context_place);
                 if (was_detour) { /* it need not have gone there */
@@ -713,7 +720,7 @@ static void lend(struct guest *guest, size_t part)
 
                 if (device && device_get_mover(device, &mover) == 0 &&
                     mover_lend(mover, guest->pid, MOVER_CALL_CHECKPOINT, on_lent,
-                               &guest->job[part]) == 0)
+                               &guest->participant->job[part]) == 0)
                         return;
         }
         call_suspend(guest);
@@ -744,7 +751,7 @@ static void suspend(struct guest *guest)
 
         if (waits_for_ceilings(guest))
                 return;
-        guest->asking_deadline_ns = 0;
+        guest->participant->context.asking_deadline_ns = 0;
         r = enter(guest, GUEST_CONTEXT_SUSPENDING, &place_nowhere);
         if (r < 0)
                 fail_unasked(guest, operation->source.device[0], r);
@@ -870,7 +877,7 @@ static void make_room(struct guest *guest, size_t part)
         r = device_get_mover(device, &mover);
         if (r == 0)
                 r = mover_hold(mover, guest->pid, restore_room_promise(guest, part, device)->bytes,
-                               on_room_held, &guest->job[part]);
+                               on_room_held, &guest->participant->job[part]);
         if (r < 0)
                 fail_to_make_room(guest, part, r);
 }
@@ -918,17 +925,18 @@ static bool waits_until_it_runs(struct guest *guest)
         uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
 
         open_ceilings(guest);
-        if (guest->halted_deadline_ns == 0) {
-                guest->halted_deadline_ns = now_ns + operation->timeout_ms * 1000000ull;
+        if (guest->participant->context.halted_deadline_ns == 0) {
+                guest->participant->context.halted_deadline_ns =
+                        now_ns + operation->timeout_ms * 1000000ull;
                 log_event_of(guest->payer, LOG_LEVEL_WARNING,
                              "waiting for a process to run before the driver is asked",
                              "vgpu=%s pid=%d operation=%s", guest->instance->name, (int)guest->pid,
                              operation->kind->name);
         }
-        return now_ns < guest->halted_deadline_ns &&
-               sd_event_add_time_relative(guest->instance->manager->event, &guest->room_timer,
-                                          CLOCK_MONOTONIC, HALTED_LOOK_US, 1000, on_room_time,
-                                          guest) >= 0;
+        return now_ns < guest->participant->context.halted_deadline_ns &&
+               sd_event_add_time_relative(guest->instance->manager->event,
+                                          &guest->participant->context.timer, CLOCK_MONOTONIC,
+                                          HALTED_LOOK_US, 1000, on_room_time, guest) >= 0;
 }
 
 /* Its gate comes back once the process runs: then what is left to undo is undone. */
@@ -956,7 +964,7 @@ static void fail_silent(struct guest *guest)
 static void step(struct guest *guest)
 {
         struct plan next = plan(guest->context, &guest->context_place, &guest->context_target,
-                                &guest->context_wanted);
+                                &guest->participant->context.wanted);
 
         if (guest->is_dead || next.action == ACTION_NOTHING)
                 end(guest);
@@ -976,7 +984,9 @@ static void step(struct guest *guest)
 void contexts_move(struct operation *operation, struct guest *guest, const struct place *wanted)
 {
         operation_begin_part(operation);
-        guest->context_wanted = *wanted;
-        guest->room_deadline_ns = guest->asking_deadline_ns = guest->halted_deadline_ns = 0;
+        guest->participant->context.wanted = *wanted;
+        guest->room_deadline_ns = 0;
+        guest->participant->context.asking_deadline_ns = 0;
+        guest->participant->context.halted_deadline_ns = 0;
         step(guest);
 }

@@ -9,18 +9,19 @@
 #include "manager/operation/copy-way.h"
 #include "manager/operation/handover.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/participant.h"
 
 /* fill: the guest has all of it. */
 static int note_filled(struct guest *guest)
 {
         guest->is_unfilled = false;
-        guest->copy.is_done = true;
+        guest->participant->copy.is_done = true;
         return 0;
 }
 
 static int note_ready(struct guest *guest)
 {
-        guest->copy.is_done = true;
+        guest->participant->copy.is_done = true;
         return 0;
 }
 
@@ -40,7 +41,7 @@ static bool is_from_pool(const struct guest *guest)
 
 static bool is_parked(const struct guest *guest)
 {
-        return guest->memory[guest->copy.first].is_parked;
+        return guest->memory[guest->participant->copy.first].is_parked;
 }
 
 /* What is kept once gives blocks back to the pool, which may zero them at once: the jobs have let go of the slabs by then. */
@@ -104,16 +105,18 @@ static const struct copy_way
 static void start_copy(struct guest *guest, size_t first, size_t n, const struct place *place,
                        const struct copy_way *way)
 {
-        guest->copy.first = first;
-        guest->copy.n = n;
-        guest->copy.n_passed = 0;
-        guest->copy.is_kept = guest->copy.has_no_hashes = guest->copy.is_compared = false;
+        guest->participant->copy.first = first;
+        guest->participant->copy.n = n;
+        guest->participant->copy.n_passed = 0;
+        guest->participant->copy.is_kept = guest->participant->copy.has_no_hashes =
+                guest->participant->copy.is_compared = false;
         for (size_t i = 0; i < guest->instance->n_parts; i++) {
-                guest->job[i].device = place->device[i];
-                guest->job[i].n_hashes = 0;
-                guest->job[i].first = first;
-                guest->job[i].n = n;
-                guest->job[i].is_in_use = copy_job_count(&guest->job[i]) > 0;
+                guest->participant->job[i].device = place->device[i];
+                guest->participant->job[i].n_hashes = 0;
+                guest->participant->job[i].first = first;
+                guest->participant->job[i].n = n;
+                guest->participant->job[i].is_in_use =
+                        copy_job_count(&guest->participant->job[i]) > 0;
         }
         copy_way_start(guest, way);
 }
@@ -124,7 +127,7 @@ static void start_part(struct operation *operation, struct guest *guest, const s
         size_t first = way == &out ? handover_count(guest) : 0;
 
         operation_begin_part(operation);
-        guest->copy.then = NULL;
+        guest->participant->copy.then = NULL;
         start_copy(guest, first, guest->n_memory - first, &operation->target, way);
 }
 
@@ -137,21 +140,22 @@ void copies_out(struct operation *operation, struct guest *guest)
 
 void copies_ahead(struct guest *guest, guest_copied_fn then)
 {
-        guest->copy.then = then;
+        guest->participant->copy.then = then;
         start_copy(guest, 0, guest->n_memory, &guest->instance->operation->source, &live);
 }
 
 void copies_stop(struct guest *guest)
 {
         for (size_t i = 0; i < guest->instance->n_parts; i++)
-                if (guest->job[i].is_in_use)
-                        copy_job_stop(&guest->job[i]);
+                if (guest->participant->job[i].is_in_use)
+                        copy_job_stop(&guest->participant->job[i]);
 }
 
 static bool is_staged(const struct guest *guest)
 {
         for (size_t i = 0; i < guest->instance->n_parts; i++)
-                if (guest->job[i].generation && copy_job_is_there(&guest->job[i]))
+                if (guest->participant->job[i].generation &&
+                    copy_job_is_there(&guest->participant->job[i]))
                         return true;
         return false;
 }
@@ -171,7 +175,7 @@ void copies_in(struct operation *operation, struct guest *guest)
 static void start_undo(struct guest *guest, size_t first, size_t n, guest_copied_fn then,
                        const struct copy_way *way)
 {
-        guest->copy.then = then;
+        guest->participant->copy.then = then;
         start_copy(guest, first, n, &guest->instance->operation->source, way);
 }
 
@@ -190,17 +194,25 @@ void copies_park(struct guest *guest, size_t first, size_t n, guest_copied_fn th
         start_undo(guest, first, n, then, &out);
 }
 
+void copies_drop(struct guest *guest)
+{
+        for (size_t i = 0; i < guest->instance->n_parts; i++)
+                copy_job_drop(&guest->participant->job[i]);
+        for (size_t i = 0; i < GUEST_FILLS; i++)
+                copy_job_drop(&guest->participant->arrival.fill[i].job);
+}
+
 void copies_end(struct operation *operation, struct guest *guest)
 {
         bool has_any = false;
 
         for (size_t i = 0; i < guest->instance->n_parts; i++) {
-                guest->job[i].is_in_use = guest->job[i].generation != 0;
-                has_any |= guest->job[i].is_in_use;
+                guest->participant->job[i].is_in_use = guest->participant->job[i].generation != 0;
+                has_any |= guest->participant->job[i].is_in_use;
         }
         if (!has_any)
                 return;
         operation_begin_part(operation);
-        guest->copy.then = NULL;
+        guest->participant->copy.then = NULL;
         copy_way_start(guest, &nowhere);
 }

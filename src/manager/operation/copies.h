@@ -10,9 +10,7 @@
  * Most of these are parts of the operation; all fail it themselves.
  */
 
-#include "manager/model/guest.h"
-
-struct operation;
+#include "manager/operation/participant.h"
 
 /* copies_out() - device memory to the guest's reservation, once that is prepared. */
 void copies_out(struct operation *operation, struct guest *guest);
@@ -44,6 +42,9 @@ void copies_in(struct operation *operation, struct guest *guest);
 void copies_ready(struct guest *guest, guest_copied_fn then);
 void copies_back(struct guest *guest, size_t first, size_t n, guest_copied_fn then);
 void copies_park(struct guest *guest, size_t first, size_t n, guest_copied_fn then);
+
+/* copies_drop() - no mover keeps a job of the guest, and nobody waits for the end of one. */
+void copies_drop(struct guest *guest);
 
 /* copies_end() - end the guest's job, if it has one. */
 void copies_end(struct operation *operation, struct guest *guest);

@@ -10,6 +10,7 @@
 #include "manager/operation/copy-check.h"
 #include "manager/operation/lack.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/participant.h"
 
 void copy_fail(struct guest_job *job, int error, const struct mover_done *done)
 {

@@ -16,6 +16,7 @@
 #include "manager/operation/copy-way.h"
 #include "manager/operation/job-lists.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/participant.h"
 
 bool copy_hashes_must_verify(const struct operation *operation)
 {
@@ -32,29 +33,31 @@ int copy_hashes_begin(struct guest *guest)
         const struct operation *operation = guest->instance->operation;
         enum options_clean_copies how = operation->instance->manager->options->clean_copies;
 
-        guest->copy.hashes = NULL;
-        if (how == OPTIONS_CLEAN_COPIES_OFF || guest->copy.n < guest->n_memory ||
+        guest->participant->copy.hashes = NULL;
+        if (how == OPTIONS_CLEAN_COPIES_OFF || guest->participant->copy.n < guest->n_memory ||
             operation->is_undoing || operation->was_retried)
                 clean_copy_spoil(guest);
         else
-                guest->copy.hashes = clean_copy_begin(guest, copy_hashes_must_verify(operation),
-                                                      &guest->copy.n_hashes);
+                guest->participant->copy.hashes =
+                        clean_copy_begin(guest, copy_hashes_must_verify(operation),
+                                         &guest->participant->copy.n_hashes);
         return 0;
 }
 
 /* Of blocks that others hold the guest's own have nothing: they are copied. */
 int copy_hashes_begin_live(struct guest *guest)
 {
-        guest->copy.n_live_bytes = 0;
-        guest->copy.hashes = clean_copy_begin(guest, true, &guest->copy.n_hashes);
-        return guest->copy.hashes ? 0 : -EOPNOTSUPP;
+        guest->participant->copy.n_live_bytes = 0;
+        guest->participant->copy.hashes =
+                clean_copy_begin(guest, true, &guest->participant->copy.n_hashes);
+        return guest->participant->copy.hashes ? 0 : -EOPNOTSUPP;
 }
 
 /* The job's part of them: those of its own blocks. */
 static void pass_hashes(struct guest_job *job, bool is_back)
 {
         const struct guest *guest = job->guest;
-        struct hash_value *whole = guest->copy.hashes, *part = job->hashes;
+        struct hash_value *whole = guest->participant->copy.hashes, *part = job->hashes;
 
         for (size_t i = 0; i < guest->n_memory; i++) {
                 size_t n = guest->memory[i].size / HASH_BLOCK;
@@ -71,7 +74,7 @@ int copy_hashes_tell(struct guest_job *own, struct mover_job *job, const struct 
 {
         size_t n = 0;
 
-        if (!own->guest->copy.hashes)
+        if (!own->guest->participant->copy.hashes)
                 return 0;
         for (size_t i = 0; i < lists->n; i++)
                 n += lists->sizes[i] / HASH_BLOCK;
@@ -80,7 +83,7 @@ int copy_hashes_tell(struct guest_job *own, struct mover_job *job, const struct 
         if (!own->hashes)
                 return -ENOMEM;
         pass_hashes(own, false);
-        job->must_verify = !own->guest->copy.way->is_live &&
+        job->must_verify = !own->guest->participant->copy.way->is_live &&
                            copy_hashes_must_verify(own->guest->instance->operation);
         job->hashes = own->hashes;
         job->n_hashes = n;
@@ -92,7 +95,7 @@ static void forget_hashes(struct guest_job *job, int error)
 {
         struct guest *guest = job->guest;
 
-        guest->copy.has_no_hashes = true;
+        guest->participant->copy.has_no_hashes = true;
         for (size_t i = 0; i < job->n_hashes; i++)
                 job->hashes[i] = HASH_UNKNOWN;
         log_event_of(guest->payer, LOG_LEVEL_WARNING,
@@ -110,7 +113,7 @@ void copy_hashes_note(struct guest_job *job, const struct mover_done *done)
         if (done->hash_error)
                 forget_hashes(job, done->hash_error);
         else
-                guest->copy.is_compared = true;
+                guest->participant->copy.is_compared = true;
         pass_hashes(job, true);
         if (done->wrong > 0) /* a mistake of ours: it is always told */
                 log_event(
@@ -122,6 +125,6 @@ void copy_hashes_note(struct guest_job *job, const struct mover_done *done)
 
 void copy_hashes_note_live(struct guest_job *job, const struct mover_done *done)
 {
-        job->guest->copy.n_live_bytes += done->bytes - done->unchanged;
+        job->guest->participant->copy.n_live_bytes += done->bytes - done->unchanged;
         pass_hashes(job, true);
 }

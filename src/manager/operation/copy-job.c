@@ -17,6 +17,7 @@
 #include "manager/operation/handover.h"
 #include "manager/operation/job-lists.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/participant.h"
 
 /* Jobs: one for each device that has some of the memory that is copied. */
 
@@ -58,13 +59,14 @@ static void on_passed(struct mover *mover, size_t n, void *userdata)
 {
         struct guest_job *job = userdata;
         struct guest *guest = job->guest;
-        size_t before = guest->copy.n_passed;
+        size_t before = guest->participant->copy.n_passed;
 
         (void)mover;
-        if (guest->is_dead || guest->copy.is_kept || n <= before)
+        if (guest->is_dead || guest->participant->copy.is_kept || n <= before)
                 return;
-        guest->copy.n_passed = n;
-        guest->copy.is_kept = !handover_pass(guest, guest->copy.first + before, n - before);
+        guest->participant->copy.n_passed = n;
+        guest->participant->copy.is_kept =
+                !handover_pass(guest, guest->participant->copy.first + before, n - before);
 }
 
 static int add_places(struct guest_job *own, struct mover_job *job, const struct job_lists *lists,
@@ -89,10 +91,11 @@ static int add_places(struct guest_job *own, struct mover_job *job, const struct
         job->segments = *ret_segments;
         if (r == 0 && job->kind == MOVER_OUT) {
                 r = copy_hashes_tell(own, job, lists);
-                job->passed = !job->must_verify && !guest->copy.way->is_live && handover_may(guest)
+                job->passed = !job->must_verify && !guest->participant->copy.way->is_live &&
+                                              handover_may(guest)
                                       ? on_passed
                                       : NULL;
-                job->is_live = guest->copy.way->is_live;
+                job->is_live = guest->participant->copy.way->is_live;
                 job->rate = job->is_live ? LIVE_RATE : 0;
         }
         return r;
@@ -127,7 +130,7 @@ static int begin_job(struct guest_job *own, enum mover_job_kind kind)
 
 int copy_job_begin(struct guest_job *job)
 {
-        const struct copy_way *way = job->guest->copy.way;
+        const struct copy_way *way = job->guest->participant->copy.way;
 
         if (way->has_job && (job->has_run || copy_job_is_there(job)))
                 return 0;
@@ -185,7 +188,7 @@ static void on_run(struct mover *mover, const struct mover_done *done, void *use
 
         (void)mover;
         job->has_run = done->error == 0;
-        if (job->has_run && job->guest->copy.way->is_live)
+        if (job->has_run && job->guest->participant->copy.way->is_live)
                 copy_hashes_note_live(job, done);
         else if (job->has_run)
                 copy_job_note_run(job, done);
@@ -238,8 +241,8 @@ int copy_job_let_go(struct guest_job *job)
         const struct guest *guest = job->guest;
         const struct operation *operation = guest->instance->operation;
 
-        return operation->kind == &operation_suspend || operation->is_undoing || guest->copy.then ||
-                               guest->copy.has_failed
+        return operation->kind == &operation_suspend || operation->is_undoing ||
+                               guest->participant->copy.then || guest->participant->copy.has_failed
                        ? copy_job_end(job)
                        : 0;
 }
@@ -263,6 +266,13 @@ int copy_job_make_context(struct guest_job *job)
         if (r == 0)
                 r = mover_context(mover, true, on_context, job);
         return r < 0 ? r : COPY_WAITS;
+}
+
+void copy_job_drop(struct guest_job *job)
+{
+        if (copy_job_is_there(job))
+                (void)mover_job_end(job->device->mover, job->id, NULL, NULL);
+        job->generation = 0;
 }
 
 void copy_job_stop(struct guest_job *job)

@@ -41,6 +41,9 @@ int copy_job_run(struct guest_job *job);
 /* copy_job_let_go() - copy_job_end() unless somebody may still need the job, who ends it by copies_end(). */
 int copy_job_let_go(struct guest_job *job);
 
+/* copy_job_drop() - the same, and nobody waits for it. */
+void copy_job_drop(struct guest_job *job);
+
 /* copy_job_end() - the mover holds nothing of it any more. */
 int copy_job_end(struct guest_job *job);
 

@@ -18,6 +18,7 @@
 #include "manager/operation/copy-way.h"
 #include "manager/operation/handover.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/participant.h"
 
 /* be lone: what others hold is never written to. The try before may have come as far as to share blocks. */
 
@@ -44,8 +45,8 @@ int copy_pool_be_lone(struct guest *guest)
         places = calloc(parting_count(guest), sizeof(*places));
         if (!places)
                 return -ENOMEM;
-        r = parting_part(guest, guest->job[0].device->index, operation->is_undoing, places, &others,
-                         &operation->failure);
+        r = parting_part(guest, guest->participant->job[0].device->index, operation->is_undoing,
+                         places, &others, &operation->failure);
         if (r == 0)
                 r = store_extents(guest);
         pool_release(pool, others);
@@ -105,14 +106,14 @@ static int prepare_from(struct guest *guest, size_t part)
         int r = 0;
 
         for (; r == 0 && part < guest->instance->n_parts; part++)
-                if (guest->job[part].is_in_use)
-                        r = prepare_on(&guest->job[part]);
+                if (guest->participant->job[part].is_in_use)
+                        r = prepare_on(&guest->participant->job[part]);
         return r;
 }
 
 int copy_pool_prepare(struct guest *guest)
 {
-        if (!guest->copy.way->is_pooled(guest))
+        if (!guest->participant->copy.way->is_pooled(guest))
                 return 0;
         return guest->reservation ? prepare_from(guest, 0) : -ESTALE;
 }
@@ -124,32 +125,42 @@ static bool is_hashed(const struct guest *guest)
         bool is = true;
 
         for (size_t i = 0; i < guest->instance->n_parts; i++)
-                is &= !guest->job[i].is_in_use || guest->job[i].n_hashes > 0;
+                is &= !guest->participant->job[i].is_in_use ||
+                      guest->participant->job[i].n_hashes > 0;
         return is;
+}
+
+static void on_kept_once(struct guest *guest, bool has_moved)
+{
+        guest->participant->copy.has_moved |= has_moved;
+        copy_way_go_on(guest);
 }
 
 int copy_pool_keep_once(struct guest *guest)
 {
         struct operation *operation = guest->instance->operation;
+        bool waits, has_moved;
         int r;
 
-        guest->copy.has_moved = false;
+        guest->participant->copy.has_moved = false;
         if (!is_hashed(guest))
                 return 0;
-        clean_copy_end(guest, guest->copy.is_compared, !guest->copy.has_no_hashes);
+        clean_copy_end(guest, guest->participant->copy.is_compared,
+                       !guest->participant->copy.has_no_hashes);
         if (handover_has_parked(guest) && handover_count(guest) < guest->n_memory) {
                 clean_copy_spoil(guest); /* an undo may have to write there */
                 return 0;
         }
-        r = clean_copy_complete(guest, &guest->copy.has_moved);
+        r = clean_copy_complete(guest, &guest->participant->copy.has_moved);
         if (r < 0) {
-                guest->copy.is_done = false;
+                guest->participant->copy.is_done = false;
                 operation_fail_errno(operation, r, "sharing memory of the pool");
                 operation_leave_guest(operation, guest);
                 return 0; /* what is left to do is to end the job */
         }
-        return keep_once(guest, copy_hashes_must_verify(operation), copy_way_go_on) ? COPY_WAITS
-                                                                                    : 0;
+        waits = keep_once(guest, copy_hashes_must_verify(operation), &has_moved, on_kept_once);
+        guest->participant->copy.has_moved |= has_moved;
+        return waits ? COPY_WAITS : 0;
 }
 
 /* stamp: the copy out is complete; only now, and for this process alone, it is what may be copied in. */
@@ -159,15 +170,16 @@ int copy_pool_stamp(struct guest *guest)
         struct operation *operation = guest->instance->operation;
         int r;
 
-        if (!guest->copy.is_done)
+        if (!guest->participant->copy.is_done)
                 return 0;
         r = pool_stamp(operation->instance->manager->pool, guest->reservation, guest->pid,
                        guest->start_time);
         if (r == 0 &&
-            guest->copy.has_moved) /* the next manager adopts what others hold by the stamp */
+            guest->participant->copy
+                    .has_moved) /* the next manager adopts what others hold by the stamp */
                 r = store_extents(guest);
         if (r < 0) {
-                guest->copy.is_done = false;
+                guest->participant->copy.is_done = false;
                 operation_fail_errno(operation, r, "marking memory of the pool");
                 operation_leave_guest(operation, guest);
         }

@@ -32,7 +32,7 @@ struct copy_way {
         const struct copy_step *steps; /* behind the last, one of neither kind */
 };
 
-/* copy_way_start() - guest->copy says of what. The guest may be freed by the end of it. */
+/* copy_way_start() - guest->participant->copy says of what. The guest may be freed by the end of it. */
 void copy_way_start(struct guest *guest, const struct copy_way *way);
 
 /* copy_way_go_on() - what was waited for is there, or has failed. Likewise. */

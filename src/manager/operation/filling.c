@@ -15,6 +15,7 @@
 #include "manager/operation/job-lists.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/participant.h"
 
 static struct operation *operation_of(const struct guest_fill *fill)
 {
@@ -26,7 +27,7 @@ static size_t count(const struct guest *guest, enum guest_fill_state state)
         size_t n = 0;
 
         for (size_t i = 0; i < GUEST_FILLS; i++)
-                n += guest->arrival.fill[i].state == state;
+                n += guest->participant->arrival.fill[i].state == state;
         return n;
 }
 
@@ -184,7 +185,7 @@ bool filling_may_begin(const struct guest *guest)
 
 void filling_begin(struct guest *guest, size_t first, size_t n, void (*then)(struct guest *guest))
 {
-        struct guest_fill *fill = guest->arrival.fill;
+        struct guest_fill *fill = guest->participant->arrival.fill;
 
         while (fill->state != GUEST_FILL_FREE)
                 fill++;
@@ -213,7 +214,7 @@ bool filling_is_busy(const struct guest *guest)
 size_t filling_forget_failed(struct guest *guest, size_t n_begun)
 {
         for (size_t i = 0; i < GUEST_FILLS; i++) {
-                struct guest_fill *fill = &guest->arrival.fill[i];
+                struct guest_fill *fill = &guest->participant->arrival.fill[i];
 
                 if (fill->has_failed && fill->job.first < n_begun)
                         n_begun = fill->job.first;
@@ -227,8 +228,8 @@ void filling_end(struct operation *operation)
         struct guest *guest;
 
         list_for_each(guest, &operation->instance->guests, link)
-                for (size_t i = 0; i < GUEST_FILLS; i++) {
-                        struct guest_fill *fill = &guest->arrival.fill[i];
+                for (size_t i = 0; guest->participant && i < GUEST_FILLS; i++) {
+                        struct guest_fill *fill = &guest->participant->arrival.fill[i];
 
                         if (fill->state == GUEST_FILL_FREE)
                                 continue;

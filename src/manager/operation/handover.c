@@ -51,9 +51,9 @@ static uint64_t sum_sizes(const struct guest *guest, size_t first, size_t n)
 static void promise(struct guest *guest, uint64_t bytes)
 {
         struct device *device = guest->instance->operation->source.device[0];
-        bool was_promised = guest->handed.room != NULL;
+        bool was_promised = guest->room[0].handed.room != NULL;
 
-        room_promise(&device->room, &guest->handed, bytes);
+        room_promise(&device->room, &guest->room[0].handed, bytes);
         if (!was_promised)
                 ceiling_look(device);
 }
@@ -130,7 +130,7 @@ void handover_expect_back(struct operation *operation)
 
         operation_for_each_guest(guest, operation)
                 if (sum_parked(guest) > 0)
-                        room_promise(&operation->source.device[0]->room, &guest->handed,
+                        room_promise(&operation->source.device[0]->room, &guest->room[0].handed,
                                      sum_parked(guest));
 }
 
@@ -139,7 +139,7 @@ void handover_end(struct operation *operation)
         struct guest *guest;
 
         list_for_each(guest, &operation->instance->guests, link)
-                room_forget(&guest->handed);
+                room_forget(&guest->room[0].handed);
 }
 
 bool handover_has_passed(const struct operation *operation)
@@ -172,8 +172,8 @@ uint64_t handover_get_lent(const struct device *device)
                 if (!is_giving(instance->operation, device))
                         continue;
                 list_for_each(guest, &instance->guests, link)
-                        if (room_is_to(&guest->handed, &device->room))
-                                sum += guest->handed.bytes;
+                        if (room_is_to(&guest->room[0].handed, &device->room))
+                                sum += guest->room[0].handed.bytes;
         }
         return sum;
 }

@@ -7,7 +7,7 @@
  *
  * The one that leaves (operation->hands_over) lets go of its memory in parts, as soon as each is in the pool. Such
  * memory is parked (undo-release.h): should the operation be undone, it comes back from the pool. The room for that
- * is promised to it (guest->handed), until the end is recorded.
+ * is promised to it (guest->room[0].handed), until the end is recorded.
  *
  * The one that comes (operation->is_early; one on a device) creates and fills its memory in parts, in what is free
  * and as more becomes free (arrival.h). The promises of those that hand over do not count for it, and it is the only one of whom

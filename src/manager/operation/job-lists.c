@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "manager/model/guest.h"
+#include "manager/operation/participant.h"
 #include "pool/pool.h"
 
 bool job_lists_has(const struct guest_job *job, size_t memory)

@@ -29,6 +29,7 @@
 #include "manager/operation/handover.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/participant.h"
 #include "manager/operation/refresh.h"
 #include "manager/operation/rest.h"
 #include "manager/schedule/schedule.h"
@@ -60,6 +61,7 @@ struct operation *operation_free(struct operation *operation)
         sd_event_source_disable_unref(operation->shared_timer);
         sd_event_source_disable_unref(operation->ahead.timer);
         rest_leave(operation);
+        participants_free(operation);
         list_remove(&operation->admission.link);
         list_remove(&operation->making.link);
         sd_event_source_disable_unref(operation->making.timer);
@@ -108,6 +110,16 @@ static const char *hint_undone(const struct operation *operation)
         return "the operation could not be undone for that process: end the process, and the others continue";
 }
 
+/* What could not be undone for a process leaves a job: the mover lets go of it, and nobody waits for that. */
+static void drop_jobs(struct instance *instance)
+{
+        struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (guest->participant)
+                        copies_drop(guest);
+}
+
 /* Nothing of it is left to do; @has_succeeded: it was done, else it was undone as far as possible. */
 static void finish(struct operation *operation, bool has_succeeded)
 {
@@ -128,6 +140,7 @@ static void finish(struct operation *operation, bool has_succeeded)
                 operation_report_end(operation, false);
         }
         admission_end(operation);
+        drop_jobs(instance);
         instance->operation = NULL;
         memset(&instance->course, 0, sizeof(instance->course));
         free_guests_marked_dead(instance);
@@ -433,7 +446,7 @@ static bool end_jobs_of_dead(struct operation *operation)
         struct guest *guest;
 
         list_for_each(guest, &operation->instance->guests, link)
-                if (guest->is_dead)
+                if (guest->is_dead && guest->participant)
                         copies_end(operation, guest);
         return operation->n_parts > 0;
 }
@@ -494,11 +507,10 @@ struct operation *operation_new(struct instance *instance, const struct operatio
         };
         list_init(&operation->admission.link);
         list_init(&operation->making.link);
-        list_for_each(guest, &instance->guests, link) {
+        if (participants_new(operation) < 0)
+                return operation_free(operation);
+        list_for_each(guest, &instance->guests, link)
                 guest->is_stuck = false;
-                for (size_t i = 0; i < instance->n_parts; i++)
-                        guest->job[i].has_run = false; /* for memory that may be there no more */
-        }
         operation_for_each_guest(guest, operation)
                 operation->n_processes++;
         if (sd_event_add_defer(instance->manager->event, &operation->advance, on_advance,

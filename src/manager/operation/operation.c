@@ -33,8 +33,8 @@ struct guest *operation_next_guest(const struct operation *operation, struct gue
         for (; link != head; link = link->next) {
                 struct guest *guest = list_entry(link, struct guest, link);
 
-                if (!guest->is_dead && !guest->is_waiting && !guest->is_stuck &&
-                    guest->presence == operation->kind->guests)
+                if (guest->participant && !guest->is_dead && !guest->is_waiting &&
+                    !guest->is_stuck && guest->presence == operation->kind->guests)
                         return guest;
         }
         return NULL;

@@ -28,6 +28,7 @@
 #include "manager/operation/job-lists.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/participant.h"
 
 /* It has no work: who needs longer has some now. */
 #define CLOSE_MS 200
@@ -237,14 +238,15 @@ static uint32_t get_rate(const struct manager *manager)
         return mib < UINT32_MAX ? (uint32_t)mib : UINT32_MAX;
 }
 
-static int begin_job(struct guest *guest, struct mover *mover, const struct job_lists *lists)
+static int begin_job(struct guest *guest, struct mover *mover, const struct guest_job *all,
+                     const struct job_lists *lists)
 {
         CLEANUP(freep) struct mover_segment *segments = NULL;
         struct refresh *refresh = guest->refresh;
         struct mover_job job = { .kind = MOVER_OUT,
                                  .n_memories = lists->n,
                                  .rate = get_rate(guest->instance->manager) };
-        int r = job_lists_make_segments(&guest->job[0], &segments, &job.n_segments);
+        int r = job_lists_make_segments(all, &segments, &job.n_segments);
 
         if (r < 0)
                 return r;
@@ -262,21 +264,18 @@ static int begin_job(struct guest *guest, struct mover *mover, const struct job_
 
 static void copy(struct guest *guest)
 {
+        const struct guest_job all = { .guest = guest, .n = guest->n_memory };
         CLEANUP(job_lists_deinit) struct job_lists lists = { 0 };
         struct mover_done done = { 0 };
         struct mover *mover;
         int r = guest->refresh->must_stop ? -ECANCELED : 0;
 
-        free(guest->job[0].hashes); /* of its last copy out */
-        guest->job[0] = (struct guest_job){ .guest = guest, .n = guest->n_memory };
-        guest->copy.first = 0;
-        guest->copy.n = guest->n_memory;
         if (r == 0)
-                r = job_lists_make(&lists, &guest->job[0]);
+                r = job_lists_make(&lists, &all);
         if (r == 0)
                 r = device_get_mover(guest->refresh->device, &mover);
         if (r == 0)
-                r = begin_job(guest, mover, &lists);
+                r = begin_job(guest, mover, &all, &lists);
         if (r == 0)
                 return;
         done.error = r == -ECONNRESET ? -EIO : r; /* nothing was written */

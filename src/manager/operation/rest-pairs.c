@@ -6,6 +6,7 @@
 
 #include "manager/model/guest.h"
 #include "manager/model/sharing.h"
+#include "manager/operation/participant.h"
 
 struct pairs {
         const struct guest *of;
@@ -18,10 +19,11 @@ static int add(struct guest *partner, void *userdata)
 {
         struct pairs *pairs = userdata;
 
-        if (partner->rest.number <= pairs->of->rest.number ||
-            partner->rest.met == pairs->of->rest.number)
+        if (!partner->participant ||
+            partner->participant->rest.number <= pairs->of->participant->rest.number ||
+            partner->participant->rest.met == pairs->of->participant->rest.number)
                 return 0;
-        partner->rest.met = pairs->of->rest.number;
+        partner->participant->rest.met = pairs->of->participant->rest.number;
         if (pairs->n++ < REST_PAIRS_MAX)
                 pairs->at += (size_t)snprintf(
                         pairs->text + pairs->at, REST_PAIRS_TEXT - pairs->at, "%s%d with %d",
@@ -34,8 +36,8 @@ static int add(struct guest *partner, void *userdata)
 static void number(struct guest *const *guests, size_t n, bool is_on)
 {
         for (size_t i = 0; i < n; i++) {
-                guests[i]->rest.number = is_on ? (uint32_t)i + 1 : 0;
-                guests[i]->rest.met = 0;
+                guests[i]->participant->rest.number = is_on ? (uint32_t)i + 1 : 0;
+                guests[i]->participant->rest.met = 0;
         }
 }
 

@@ -17,6 +17,7 @@
 #include "manager/operation/group.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/participant.h"
 #include "manager/operation/rest-pairs.h"
 
 /* Guests that need no steps mostly come to rest within the first pause. */
@@ -89,7 +90,7 @@ static bool has_failed(const struct rest *rest)
 
 static bool is_at_rest(const struct guest *guest)
 {
-        return guest->state == GATE_STATE_CLOSED && !guest->rest.is_asked;
+        return guest->state == GATE_STATE_CLOSED && !guest->participant->rest.is_asked;
 }
 
 static uint32_t get_ms_left(const struct rest *rest)
@@ -107,7 +108,7 @@ static void ask_to_close(struct operation *operation, struct guest *guest)
 {
         uint32_t ms_left = get_ms_left(operation->rest);
 
-        guest->rest.is_asked = true;
+        guest->participant->rest.is_asked = true;
         operation_begin_part(operation);
         guest_request(guest, GATE_CLOSE, ms_left > 0 ? ms_left : 1, on_rest, operation);
 }
@@ -118,10 +119,11 @@ static void ask_to_step(struct guest *guest, uint32_t timeout_ms)
 {
         struct operation *operation = guest->instance->operation;
 
-        guest->rest.is_asked = true;
-        guest->rest.n_missed = 0;
+        guest->participant->rest.is_asked = true;
+        guest->participant->rest.n_missed = 0;
         operation_begin_part(operation);
-        guest_request_step(guest, guest->rest.n_launches, STEP_MS, timeout_ms, on_rest, operation);
+        guest_request_step(guest, guest->participant->rest.n_launches, STEP_MS, timeout_ms, on_rest,
+                           operation);
 }
 
 static void adapt(struct rest_guest *guest, bool has_changed)
@@ -140,11 +142,11 @@ static void take_step(struct rest *rest, uint32_t timeout_ms)
         rest->n_steps++;
         for_each_guest(guest, rest)
         {
-                if (guest->rest.is_asked)
-                        guest->rest.n_missed++;
+                if (guest->participant->rest.is_asked)
+                        guest->participant->rest.n_missed++;
                 else
-                        adapt(&guest->rest, rest->has_changed);
-                if (is_at_rest(guest) && guest->rest.can_step)
+                        adapt(&guest->participant->rest, rest->has_changed);
+                if (is_at_rest(guest) && guest->participant->rest.can_step)
                         ask_to_step(guest, timeout_ms);
         }
         if ((rest->has_changed || rest->n_steps % STEPS_PER_PAUSE == 0) &&
@@ -200,17 +202,17 @@ static void wait_for(struct rest *rest, uint64_t us)
 
 static bool has_timed_out(const struct guest *guest)
 {
-        return guest->rest.has_timed_out;
+        return guest->participant->rest.has_timed_out;
 }
 
 static bool has_never_rested(const struct guest *guest)
 {
-        return guest->rest.has_timed_out && !guest->rest.was_at_rest;
+        return guest->participant->rest.has_timed_out && !guest->participant->rest.was_at_rest;
 }
 
 static bool has_rested(const struct guest *guest)
 {
-        return guest->rest.was_at_rest;
+        return guest->participant->rest.was_at_rest;
 }
 
 static struct guest *find(const struct rest *rest, bool (*is_one)(const struct guest *))
@@ -223,7 +225,7 @@ static struct guest *find(const struct rest *rest, bool (*is_one)(const struct g
 
 static bool is_stopped(const struct guest *guest)
 {
-        return guest->rest.has_timed_out && process_is_stopped(guest->pid);
+        return guest->participant->rest.has_timed_out && process_is_stopped(guest->pid);
 }
 
 static bool are_several(const struct rest *rest)
@@ -296,8 +298,8 @@ static void fail_missing(struct rest *rest, struct guest *missing)
                        "process %d (%.40s)%s%.63s did not come to rest within %u ms%s%.40s%s%s%s",
                        (int)missing->pid, missing->name, is_group ? " of vGPU " : "",
                        is_group ? missing->instance->name : "", operation->timeout_ms,
-                       missing->rest.call[0] ? ": it is in " : "", missing->rest.call, others,
-                       waited, pairs);
+                       missing->participant->rest.call[0] ? ": it is in " : "",
+                       missing->participant->rest.call, others, waited, pairs);
 }
 
 static void fail_in_turn(struct rest *rest)
@@ -349,7 +351,7 @@ static void count(const struct rest *rest, size_t *ret_asked, size_t *ret_at_res
         *ret_asked = *ret_at_rest = 0;
         for_each_guest(guest, rest)
         {
-                *ret_asked += guest->rest.is_asked;
+                *ret_asked += guest->participant->rest.is_asked;
                 *ret_at_rest += is_at_rest(guest);
         }
 }
@@ -359,7 +361,7 @@ static void on_opened(struct guest *guest, const struct guest_answer *answer, vo
         struct operation *operation = userdata;
 
         (void)answer; /* a gate that is still closed opens, or fails to, when the step is undone */
-        guest->rest.is_asked = false;
+        guest->participant->rest.is_asked = false;
         look(operation->rest);
         operation_end_part(operation);
 }
@@ -371,9 +373,9 @@ static void open_all(struct rest *rest)
 
         for_each_guest(guest, rest)
         {
-                if (!is_at_rest(guest) || guest->rest.was_opened)
+                if (!is_at_rest(guest) || guest->participant->rest.was_opened)
                         continue;
-                guest->rest.is_asked = guest->rest.was_opened = true;
+                guest->participant->rest.is_asked = guest->participant->rest.was_opened = true;
                 operation_begin_part(guest->instance->operation);
                 guest_request(guest, GATE_OPEN, BROADCAST_ANSWER_MS, on_opened,
                               guest->instance->operation);
@@ -469,8 +471,8 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
         rest->deadline_timer = sd_event_source_disable_unref(rest->deadline_timer);
         for_each_guest(guest, rest)
         {
-                if (guest->rest.is_asked && !guest->rest.was_opened)
-                        rest->has_timed_out = guest->rest.has_timed_out = true;
+                if (guest->participant->rest.is_asked && !guest->participant->rest.was_opened)
+                        rest->has_timed_out = guest->participant->rest.has_timed_out = true;
         }
         if (rest->has_timed_out && !has_failed(rest))
                 fail_timed_out(rest);
@@ -491,18 +493,19 @@ static void set_deadline(struct rest *rest, uint32_t timeout_ms)
 
 static void note_rest(struct rest *rest, struct guest *guest, const struct guest_answer *answer)
 {
-        bool is_new = !guest->rest.was_at_rest || answer->n_launches > 0;
+        bool is_new = !guest->participant->rest.was_at_rest || answer->n_launches > 0;
 
-        guest->rest.was_at_rest = true;
-        guest->rest.can_step = answer->can_step;
-        guest->rest.n_made = answer->n_launches;
-        rest->has_changed |= is_new && guest->rest.n_missed > 0;
+        guest->participant->rest.was_at_rest = true;
+        guest->participant->rest.can_step = answer->can_step;
+        guest->participant->rest.n_made = answer->n_launches;
+        rest->has_changed |= is_new && guest->participant->rest.n_missed > 0;
 }
 
 static void note_time_out(struct rest *rest, struct guest *guest, const struct guest_answer *answer)
 {
-        rest->has_timed_out = guest->rest.has_timed_out = true;
-        snprintf(guest->rest.call, sizeof(guest->rest.call), "%s", answer->call);
+        rest->has_timed_out = guest->participant->rest.has_timed_out = true;
+        snprintf(guest->participant->rest.call, sizeof(guest->participant->rest.call), "%s",
+                 answer->call);
 }
 
 static void on_rest(struct guest *guest, const struct guest_answer *answer, void *userdata)
@@ -510,7 +513,7 @@ static void on_rest(struct guest *guest, const struct guest_answer *answer, void
         struct operation *operation = userdata;
         struct rest *rest = operation->rest;
 
-        guest->rest.is_asked = false;
+        guest->participant->rest.is_asked = false;
         if (rest && answer->error == 0)
                 note_rest(rest, guest, answer);
         if (rest && answer->error == -ETIMEDOUT)
@@ -582,9 +585,10 @@ void rest_begin(struct operation *operation)
                 return;
         operation_begin_part(operation); /* until all of the group are at rest */
         operation_for_each_guest(guest, operation) {
-                guest->rest = (struct rest_guest){ .can_step = guest->rest.can_step,
-                                                   .was_at_rest = guest->state == GATE_STATE_CLOSED,
-                                                   .n_launches = 1 };
+                guest->participant->rest =
+                        (struct rest_guest){ .can_step = guest->participant->rest.can_step,
+                                             .was_at_rest = guest->state == GATE_STATE_CLOSED,
+                                             .n_launches = 1 };
                 if (guest->state == GATE_STATE_OPEN)
                         ask_to_close(operation, guest);
         }

@@ -6,18 +6,20 @@
 #include "base/test.h"
 #include "manager/model/guest.h"
 #include "manager/model/sharing.h"
+#include "manager/operation/participant.h"
 #include "manager/operation/rest-pairs.h"
 
 #define MANY 200 /* each has memory of all others */
 
 static struct guest guest[MANY];
+static struct participant participant[MANY];
 static struct guest *all[MANY];
 
 static int set_up(void **state)
 {
         (void)state;
         for (int i = 0; i < MANY; i++) {
-                guest[i] = (struct guest){ .pid = i + 1 };
+                guest[i] = (struct guest){ .pid = i + 1, .participant = &participant[i] };
                 list_init(&guest[i].makers);
                 list_init(&guest[i].users);
                 all[i] = &guest[i];

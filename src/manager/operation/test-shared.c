@@ -11,6 +11,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/sharing.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/participant.h"
 #include "manager/operation/shared.h"
 
 static struct device device[2];
@@ -18,9 +19,14 @@ static struct instance instance;
 static struct guest maker, user;
 static struct operation operation;
 
+/* That they have one is all that counts. */
+static struct participant participant;
+
 static void add(struct guest *guest, const char *name)
 {
-        *guest = (struct guest){ .instance = &instance, .pid = getpid() };
+        *guest = (struct guest){ .instance = &instance,
+                                 .pid = getpid(),
+                                 .participant = &participant };
         snprintf(guest->name, sizeof(guest->name), "%s", name);
         list_init(&guest->makers);
         list_init(&guest->users);

@@ -19,6 +19,7 @@
 #include "manager/operation/handover.h"
 #include "manager/operation/lack.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/participant.h"
 
 static bool is_away(const struct guest_memory *memory)
 {
@@ -61,8 +62,9 @@ static size_t part_size(const struct guest *guest, size_t first)
         const struct guest_memory *memory = guest->memory + first;
         size_t n = 1;
 
-        while (n < guest->return_width && first + n < guest->n_memory && is_away(&memory[n]) &&
-               memory[n].is_parked == memory->is_parked && memory[n].part == memory->part)
+        while (n < guest->participant->return_width && first + n < guest->n_memory &&
+               is_away(&memory[n]) && memory[n].is_parked == memory->is_parked &&
+               memory[n].part == memory->part)
                 n++;
         return n;
 }
@@ -70,7 +72,9 @@ static size_t part_size(const struct guest *guest, size_t first)
 static void on_parked(struct guest *guest, bool is_done)
 {
         struct operation *operation = guest->instance->operation;
-        int r = is_done ? recovery_put_parked(guest, guest->copy.first, guest->copy.n) : 0;
+        int r = is_done ? recovery_put_parked(guest, guest->participant->copy.first,
+                                              guest->participant->copy.n)
+                        : 0;
 
         if (r < 0) {
                 operation_fail_errno(operation, r, "keeping what waits in the pool");
@@ -80,7 +84,8 @@ static void on_parked(struct guest *guest, bool is_done)
                 end(guest);
                 return;
         }
-        for (size_t i = guest->copy.first; i < guest->copy.first + guest->copy.n; i++)
+        for (size_t i = guest->participant->copy.first;
+             i < guest->participant->copy.first + guest->participant->copy.n; i++)
                 guest_close_source(guest, &guest->memory[i]);
         operation_pass(operation, "parked");
         next_part(guest);
@@ -140,8 +145,9 @@ static void on_filled(struct guest *guest, bool is_done)
                 end(guest);
                 return;
         }
-        recovery_drop_part(guest, guest->copy.first, guest->copy.n);
-        for (size_t i = guest->copy.first; i < guest->copy.first + guest->copy.n; i++) {
+        recovery_drop_part(guest, guest->participant->copy.first, guest->participant->copy.n);
+        for (size_t i = guest->participant->copy.first;
+             i < guest->participant->copy.first + guest->participant->copy.n; i++) {
                 struct guest_memory *memory = &guest->memory[i];
 
                 guest_close_source(guest, memory);
@@ -165,7 +171,7 @@ static bool makes_do(struct guest *guest, const struct guest_answer *answer)
                 park(guest, first);
                 return true;
         }
-        guest->return_width = n / 2;
+        guest->participant->return_width = n / 2;
         next_part(guest);
         return true;
 }
@@ -218,7 +224,7 @@ static void on_released(struct guest *guest, const struct guest_answer *answer, 
 /* What is created and not filled is worth nothing. */
 static void begin_parts(struct guest *guest)
 {
-        guest->return_width = GATE_BATCH_MAX;
+        guest->participant->return_width = GATE_BATCH_MAX;
         guest_request_range(
                 guest, GATE_RELEASE,
                 (struct gate_range){ guest->memory[first_away(guest)].address, UINT64_MAX },
