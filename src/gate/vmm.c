@@ -84,12 +84,12 @@ static void end(struct physical *physical)
                 memory_end(physical->mapping);
         if (physical->import && !physical->import->is_away)
                 (void)DRIVER(cuMemRelease)(physical->import->real);
-        if (physical->import && !physical->import->is_lost &&
-            !vmm_uses(&physical->import->ticket.process))
-                physical->import->tell_dropped();
         quota_count_holds(physical->holds, -1);
         quota_refund(physical->device, INSTANCE_PAGE_FIXED, physical->bytes);
         quota_count_allocations(-1);
+        if (physical->import && !physical->import->is_lost &&
+            !vmm_uses(&physical->import->ticket.process))
+                physical->import->tell_dropped(); /* last: what is told has been counted */
         free(physical->import);
         free(physical);
 }
