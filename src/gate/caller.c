@@ -2,18 +2,13 @@
 #include "gate/caller.h"
 
 #include <assert.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "gate/child.h"
+#include "gate/wait.h"
 #include "gate/wake.h"
 
 static_assert(sizeof(struct caller) == CALLER_SIZE, "the stubs rely on it");
@@ -33,9 +28,6 @@ static struct caller no_caller = { .top = (struct caller_frame *)(&no_caller + 1
 __thread struct caller *caller_self = &no_caller;
 
 _Atomic uint32_t gate_closed;
-
-static _Atomic uint32_t n_wakes; /* of those that wait; the futex on which they sleep */
-static _Atomic uint64_t end_ns;  /* of all waiting; 0: the process does not end */
 
 static struct {
         pthread_mutex_t lock;
@@ -59,6 +51,7 @@ static void thread_ends(void *value)
 {
         struct caller *caller = value;
 
+        leave_undo_all();         /* pthread_exit() in a handler that has interrupted a wait */
         caller_self = &no_caller; /* first: a mark in a record of no list would be seen by nobody */
         pthread_mutex_lock(&callers.lock);
         unlink_locked(caller);
@@ -138,72 +131,42 @@ void caller_leave(const struct leave_jump *jump)
                 caller_end();
 }
 
-static bool never(void)
-{
-        return false;
-}
-
-static bool always(void)
-{
-        return true;
-}
-
-uint64_t caller_get_deadline(void)
-{
-        return atomic_load(&end_ns);
-}
-
-static bool has_not_ended(void)
-{
-        uint64_t deadline_ns = caller_get_deadline();
-
-        return deadline_ns == 0 || clock_now(CLOCK_MONOTONIC) < deadline_ns;
-}
-
-/* @turn was read before it was looked for what is waited for. */
-static void sleep_until(uint32_t turn, uint64_t deadline_ns)
-{
-        const struct timespec until = { .tv_sec = (time_t)(deadline_ns / 1000000000),
-                                        .tv_nsec = (long)(deadline_ns % 1000000000) };
-
-        syscall(SYS_futex, &n_wakes, FUTEX_WAIT_BITSET_PRIVATE, turn, deadline_ns ? &until : NULL,
-                NULL, FUTEX_BITSET_MATCH_ANY);
-}
-
 static void wait_no_longer(struct leave *leave)
 {
         (void)leave;
         atomic_fetch_sub(&caller_self->n_waits, 1);
 }
 
-/* Until the gate is open, @may_go says so, or @may_wait does not any more. */
-static bool wait_for_gate(bool (*may_go)(void), bool (*may_wait)(void))
+/* @may_go is a pointer to what caller_wait() was given. */
+static bool may_pass(void *may_go)
 {
-        uint32_t turn = atomic_load(&n_wakes);
-        struct leave leave;
-        bool goes_on;
+        bool (*or_so)(void) = *(bool (**)(void))may_go;
 
+        return atomic_load(&gate_closed) == GATE_IS_OPEN || (or_so && or_so());
+}
+
+static void wait_begin(struct leave *leave)
+{
         atomic_fetch_add(&caller_self->n_waits, 1);
-        leave_begin(&leave, wait_no_longer);
+        leave_begin(leave, wait_no_longer);
         wake_agent(); /* the manager may want to know */
-        while (!(goes_on = atomic_load(&gate_closed) == GATE_IS_OPEN || may_go()) && may_wait()) {
-                sleep_until(turn, may_wait == always ? 0 : caller_get_deadline());
-                turn = atomic_load(&n_wakes);
-        }
-        leave_end(&leave);
-        wait_no_longer(&leave);
-        return goes_on;
+}
+
+static void wait_end(struct leave *leave)
+{
+        leave_end(leave);
+        wait_no_longer(leave);
 }
 
 bool caller_wait(bool (*may_go)(void))
 {
-        return wait_for_gate(may_go ? may_go : never, has_not_ended);
-}
+        struct leave leave;
+        bool goes_on;
 
-void caller_wake(void)
-{
-        atomic_fetch_add(&n_wakes, 1);
-        syscall(SYS_futex, &n_wakes, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+        wait_begin(&leave);
+        goes_on = wait_until(may_pass, &may_go);
+        wait_end(&leave);
+        return goes_on;
 }
 
 unsigned int caller_count_waiting(void)
@@ -220,19 +183,18 @@ unsigned int caller_count_waiting(void)
 /* The stubs' protocol once more: the mark, and then a look at the flag. */
 void caller_step_back(void)
 {
+        bool (*nothing)(void) = NULL;
+        struct leave leave;
+
         for (;;) {
                 atomic_store(&caller_self->aside, NULL);
                 if (!atomic_load(&gate_closed))
                         return;
                 caller_step_aside();
-                (void)wait_for_gate(never, always); /* it is within a call, which goes on */
+                wait_begin(&leave);
+                wait_until_surely(may_pass, &nothing); /* it is within a call, which goes on */
+                wait_end(&leave);
         }
-}
-
-void caller_end_waiting(uint64_t deadline_ns)
-{
-        atomic_store(&end_ns, deadline_ns);
-        caller_wake();
 }
 
 void caller_step_aside(void)
@@ -248,12 +210,11 @@ static void come_back(struct leave *leave)
 
 void caller_nap_aside(long ns)
 {
-        const struct timespec nap = { .tv_nsec = ns };
         struct leave leave;
 
         leave_begin(&leave, come_back);
         caller_step_aside();
-        nanosleep(&nap, NULL);
+        (void)wait_nap(ns);
         caller_step_back();
         leave_end(&leave);
 }
@@ -364,6 +325,5 @@ void caller_forget(void)
                 atomic_store(&callers.first->launches, 0);
                 atomic_store(&callers.first->n_waits, 0);
         }
-        atomic_store(&end_ns, 0);
         atomic_store(&gate_closed, 0);
 }

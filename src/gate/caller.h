@@ -42,7 +42,7 @@ struct caller {
 
 enum gate_position { GATE_IS_OPEN = 0, GATE_IS_CLOSED, GATE_IS_STEPPING };
 
-/* Where the gate is (enum gate_position). Whoever lets threads on wakes those that wait: caller_wake(). */
+/* Where the gate is (enum gate_position). Whoever lets threads on wakes those that wait: wait_wake(). */
 extern _Atomic uint32_t gate_closed;
 
 /* The record of the calling thread. The stubs read it with two instructions: we are loaded at start. */
@@ -94,17 +94,9 @@ void caller_nap_aside(long ns);
 
 /*
  * caller_wait() - waits until the gate is open, or until @may_go (or NULL) says so. False: the process ends, and the thread may not
- * wait any longer (ending.h). caller_wake() - the waiting threads look again.
+ * wait any longer (wait.h).
  */
 bool caller_wait(bool (*may_go)(void));
-void caller_wake(void);
-
-/*
- * caller_end_waiting() - the process ends: no thread waits at the gate beyond @deadline_ns (CLOCK_MONOTONIC).
- * caller_get_deadline() - 0: the process does not end.
- */
-void caller_end_waiting(uint64_t deadline_ns);
-uint64_t caller_get_deadline(void);
 
 /* caller_find_busy() - is a thread inside a driver call, and in which call? */
 bool caller_find_busy(uint32_t *ret_entry);

@@ -36,6 +36,7 @@
         X(ticket)        \
         X(context)       \
         X(finish)        \
+        X(wait)          \
         X(capture)       \
         X(caller)
 

@@ -18,6 +18,7 @@
 #include "gate/import.h"
 #include "gate/quota.h"
 #include "gate/step.h"
+#include "gate/wait.h"
 
 /* Between two looks at the marks: short at first, as most calls return within microseconds. */
 #define NAP_FIRST_NS 10000
@@ -274,5 +275,5 @@ void drain_open(void)
 {
         finish_stop();
         atomic_store(&gate_closed, GATE_IS_OPEN);
-        caller_wake();
+        wait_wake();
 }

@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "gate/caller.h"
 #include "gate/fork-guard.h"
+#include "gate/wait.h"
 
 /* For all calls together. A swap for another vGPU is over by then. */
 #define WAIT_NS 2000000000u
@@ -24,7 +24,7 @@ static void begin(void *unused)
         (void)unused;
         if (is_forgetting)
                 return;
-        caller_end_waiting(clock_now(CLOCK_MONOTONIC) + WAIT_NS);
+        wait_end_at(clock_now(CLOCK_MONOTONIC) + WAIT_NS);
 }
 
 /* The list of handlers has a lock that a child of a fork would find locked. */

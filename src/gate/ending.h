@@ -8,10 +8,10 @@
  * would have to be killed. So they wait for a moment only, and are then told what a driver says that has ended.
  *
  * Handlers run in the reverse order of their registration, and ours is to be the first: it is registered anew each time
- * that the gate closes. One that the program registers while the gate is closed runs before it, and waits.
+ * that the gate closes, and before a process joins. One that the program registers after that runs before it, and waits.
  */
 
-/* ending_watch() - the gate closes. For the agent. */
+/* ending_watch() - the gate closes, or the process joins. */
 void ending_watch(void);
 
 #endif

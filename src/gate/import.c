@@ -14,9 +14,11 @@
 #include "gate/child.h"
 #include "gate/entry.h"
 #include "gate/fork-guard.h"
+#include "gate/leave.h"
 #include "gate/link.h"
 #include "gate/log.h"
 #include "gate/quota.h"
+#include "gate/wait.h"
 
 /* Between two questions for memory that is away just now. */
 #define ASK_AGAIN_NS 20000000
@@ -24,12 +26,11 @@
 enum question_state { QUESTION_NONE, QUESTION_ASKED, QUESTION_ANSWERED };
 
 static struct {
-        pthread_mutex_t asking; /* by the thread of the application that asks */
+        struct wait_lock asking; /* by the thread of the application that asks */
         pthread_mutex_t lock;
-        pthread_cond_t answered;
         int socket;
-        uint64_t number; /* of the newest question */
-        enum question_state state;
+        _Atomic uint64_t number; /* of the newest question */
+        _Atomic enum question_state state;
         bool must_tell; /* the manager believes that we have what nobody waited for, or what we could not take */
         int not_taken;                     /* an errno: why */
         int error;                         /* of the answer */
@@ -39,10 +40,15 @@ static struct {
                 struct physical *at; /* the one that is asked for; NULL: none */
                 bool is_question;
         } taking;
-} import = { .asking = PTHREAD_MUTEX_INITIALIZER,
-             .lock = PTHREAD_MUTEX_INITIALIZER,
-             .answered = PTHREAD_COND_INITIALIZER,
-             .socket = -1 };
+} import = { .lock = PTHREAD_MUTEX_INITIALIZER, .socket = -1 };
+
+/* An import of a thread of the application. */
+struct opening {
+        struct leave leave;
+        struct physical *physical; /* and its import */
+        uint64_t number;           /* of its question; 0: none */
+        bool is_tracked;
+};
 
 static int send_question_locked(const struct gate_ticket *ticket)
 {
@@ -67,18 +73,50 @@ static void tell_locked(void)
         (void)import_tell_used(import.socket); /* a broken connection shows as a hang-up */
 }
 
+static bool is_under_way(uint64_t number)
+{
+        return atomic_load(&import.number) == number &&
+               atomic_load(&import.state) == QUESTION_ASKED;
+}
+
+static bool is_answered(void *number)
+{
+        return !is_under_way(*(const uint64_t *)number);
+}
+
+/* The thread that has asked does not take the answer, which may be there, or under way: then import_answer() tells the manager. */
+static void abandon_question_locked(void)
+{
+        if (import.state == QUESTION_NONE)
+                return;
+        if (import.state == QUESTION_ANSWERED && import.error == 0) {
+                (void)DRIVER(cuMemRelease)(import.real);
+                import.must_tell = true;
+        }
+        import.state = QUESTION_NONE;
+        import.number++;
+}
+
 /*
  * For a thread of the application. While the gate closes the agent takes no answer, and waits for us: so we
- * do not ask then, and who has asked is told to ask again (import_withdraw()).
+ * do not ask then, and who has asked is told to ask again (import_withdraw()). So is a thread that was interrupted by a
+ * handler that has asked for something else.
  */
-static int ask_locked(const struct gate_ticket *ticket)
+static int ask_locked(struct opening *opening)
 {
-        int r = atomic_load(&gate_closed) ? -EAGAIN : send_question_locked(ticket);
-
-        if (r < 0)
+        if (atomic_load(&gate_closed) ||
+            send_question_locked(&opening->physical->import->ticket) < 0)
                 return -EAGAIN; /* another manager will come */
-        while (import.state == QUESTION_ASKED)
-                pthread_cond_wait(&import.answered, &import.lock);
+        opening->number = import.number;
+        pthread_mutex_unlock(&import.lock);
+        (void)wait_until(is_answered, &opening->number);
+        pthread_mutex_lock(&import.lock);
+        if (import.number != opening->number)
+                return -EAGAIN;
+        if (import.state == QUESTION_ASKED) {
+                abandon_question_locked();
+                return -ECANCELED;
+        }
         import.state = QUESTION_NONE;
         return import.error;
 }
@@ -105,7 +143,7 @@ static bool take_from_box_locked(const struct gate_ticket *ticket)
         return import.code == CUDA_SUCCESS;
 }
 
-static int get_locked(const struct gate_ticket *ticket)
+static int get_locked(struct opening *opening)
 {
         if (!vmm_may_import()) {
                 log_to_user(
@@ -113,32 +151,45 @@ static int get_locked(const struct gate_ticket *ticket)
                         GATE_IMPORTS_MAX);
                 return -ENOMEM;
         }
-        return take_from_box_locked(ticket) ? 0 : ask_locked(ticket);
+        return take_from_box_locked(&opening->physical->import->ticket) ? 0 : ask_locked(opening);
 }
 
 /* What is answered is counted before anybody else can tell whose memory we have. */
-static int ask(struct physical *physical, CUresult *ret_code)
+static int ask(struct opening *opening, CUresult *ret_code)
 {
-        int r;
+        struct physical *physical = opening->physical;
+        struct wait_hold hold;
+        bool has_lock;
+        int r = wait_lock(&import.asking, &hold);
 
-        pthread_mutex_lock(&import.asking);
+        has_lock = r == 0; /* else it is a handler's question, in the middle of one */
+        if (r < 0 && r != -EDEADLK)
+                return r;
         pthread_mutex_lock(&import.lock);
-        r = get_locked(&physical->import->ticket);
+        if (!has_lock)
+                abandon_question_locked();
+        r = get_locked(opening);
         physical->import->real = import.real;
         *ret_code = import.code;
-        if (r == 0)
+        if (r == 0) {
+                opening->is_tracked = true;
                 vmm_track(physical);
+                quota_count_allocations(1);
+        }
         tell_locked();
         pthread_mutex_unlock(&import.lock);
-        pthread_mutex_unlock(&import.asking);
+        if (has_lock)
+                wait_unlock(&hold);
         return r;
 }
 
-static int ask_patiently(struct physical *physical, CUresult *ret_code)
+static int ask_patiently(struct opening *opening, CUresult *ret_code)
 {
         int r;
 
-        while ((r = ask(physical, ret_code)) == -EAGAIN) {
+        while ((r = ask(opening, ret_code)) == -EAGAIN) {
+                if (!wait_is_allowed())
+                        return -ECANCELED;
                 caller_nap_aside(ASK_AGAIN_NS);
         }
         return r;
@@ -156,6 +207,8 @@ static CUresult refusal(int error, CUresult code)
                 return CUDA_ERROR_OPERATING_SYSTEM;
         case -EPERM:
                 return CUDA_ERROR_NOT_PERMITTED;
+        case -ECANCELED:
+                return CUDA_ERROR_DEINITIALIZED;
         case -ENOMEM:
                 return CUDA_ERROR_OUT_OF_MEMORY;
         case -ETIMEDOUT:
@@ -174,26 +227,58 @@ static void tell_dropped(void)
         pthread_mutex_unlock(&import.lock);
 }
 
-CUresult import_open(struct physical **ret_physical, const struct gate_ticket *ticket)
+static struct physical *make_physical(const struct gate_ticket *ticket)
 {
         struct physical *physical = vmm_new();
         struct import *made = calloc(1, sizeof(*made));
-        CUresult code = CUDA_SUCCESS;
-        int r = -ENOMEM;
 
-        if (physical && made) {
-                made->ticket = *ticket;
-                made->tell_dropped = tell_dropped;
-                physical->import = made;
-                r = ask_patiently(physical, &code);
-        }
-        if (r < 0) {
+        if (!physical || !made) {
                 free(physical);
                 free(made);
+                return NULL;
+        }
+        made->ticket = *ticket;
+        made->tell_dropped = tell_dropped;
+        physical->import = made;
+        return physical;
+}
+
+static void free_physical(struct physical *physical)
+{
+        free(physical->import);
+        free(physical);
+}
+
+static void leave_opening(struct leave *leave)
+{
+        struct opening *opening = (struct opening *)leave;
+
+        pthread_mutex_lock(&import.lock);
+        if (opening->number == import.number)
+                abandon_question_locked();
+        pthread_mutex_unlock(&import.lock);
+        if (opening->is_tracked)
+                vmm_drop(opening->physical);
+        else
+                free_physical(opening->physical);
+}
+
+CUresult import_open(struct physical **ret_physical, const struct gate_ticket *ticket)
+{
+        struct opening opening = { .physical = make_physical(ticket) };
+        CUresult code = CUDA_SUCCESS;
+        int r;
+
+        if (!opening.physical)
+                return refusal(-ENOMEM, CUDA_SUCCESS);
+        leave_begin(&opening.leave, leave_opening);
+        r = ask_patiently(&opening, &code);
+        leave_end(&opening.leave);
+        if (r < 0) {
+                free_physical(opening.physical);
                 return refusal(r, code);
         }
-        quota_count_allocations(1);
-        *ret_physical = physical;
+        *ret_physical = opening.physical;
         return CUDA_SUCCESS;
 }
 
@@ -205,7 +290,7 @@ static void withdraw_locked(void)
                 return;
         import.state = QUESTION_ANSWERED;
         import.error = -EAGAIN;
-        pthread_cond_broadcast(&import.answered);
+        wait_wake();
 }
 
 void import_withdraw(void)
@@ -247,7 +332,7 @@ static void accept_locked(const struct gate_imported *answer, int fd)
                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
         if (import.code != CUDA_SUCCESS)
                 import.error = -EIO;
-        pthread_cond_broadcast(&import.answered);
+        wait_wake();
 }
 
 int import_answer(const struct gate_imported *answer, int fd)
@@ -413,9 +498,8 @@ int import_take_next(struct move *ret_move)
 
 void import_forget(void)
 {
-        pthread_mutex_init(&import.asking, NULL);
+        import.asking = (struct wait_lock){ NULL };
         pthread_mutex_init(&import.lock, NULL);
-        pthread_cond_init(&import.answered, NULL);
         import.socket = -1;
         import.state = QUESTION_NONE;
         import.must_tell = false;

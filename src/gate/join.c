@@ -2,7 +2,6 @@
 #include "gate/join.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -10,18 +9,18 @@
 #include "base/fault.h"
 #include "gate/agent.h"
 #include "gate/child.h"
+#include "gate/ending.h"
 #include "gate/entry.h"
-#include "gate/leave.h"
 #include "gate/link.h"
 #include "gate/log.h"
-#include "gate/section.h"
 #include "gate/visible.h"
+#include "gate/wait.h"
 
 static struct {
-        pthread_mutex_t lock;
+        struct wait_lock lock; /* by the thread that initialises; the manager may answer late */
         bool is_member;
         bool is_initialized; /* the driver is, by this process or by the one that it was forked from */
-} join = { .lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP };
+} join;
 
 static CUresult join_locked(void)
 {
@@ -31,8 +30,11 @@ static CUresult join_locked(void)
         CLEANUP(fd_closep) int socket = -1;
         int r;
 
+        ending_watch(); /* it may wait for long */
         socket = link_join(&report, &welcome, text);
         if (socket < 0) {
+                if (socket == -ECANCELED)
+                        return CUDA_ERROR_DEINITIALIZED;
                 log_to_user("this process cannot use its vGPU: %s", text);
                 return socket == -EACCES ? CUDA_ERROR_NOT_PERMITTED : CUDA_ERROR_SYSTEM_NOT_READY;
         }
@@ -50,43 +52,38 @@ static CUresult join_locked(void)
         return CUDA_SUCCESS;
 }
 
-static void leave_lock(struct leave *leave)
-{
-        (void)leave;
-        section_begin(); /* that of the lock was paused */
-        pthread_mutex_unlock(&join.lock);
-}
-
 /* Other threads that initialise at the same time wait for the outcome. A handler that interrupts the wait cannot. */
 static CUresult ensure_member(void)
 {
         CUresult result = CUDA_SUCCESS;
-        struct leave leave;
+        struct wait_hold hold;
+        int r;
 
-        if (pthread_mutex_lock(&join.lock) != 0)
-                return CUDA_ERROR_SYSTEM_NOT_READY;
-        leave_begin(&leave, leave_lock);
+        r = wait_lock(&join.lock, &hold);
+        if (r < 0)
+                return r == -EDEADLK ? CUDA_ERROR_SYSTEM_NOT_READY : CUDA_ERROR_DEINITIALIZED;
         if (!join.is_member && !join.is_initialized && link_is_wanted())
                 result = join_locked();
         if (!join.is_initialized)
                 visible_prepare();
-        leave_end(&leave);
-        pthread_mutex_unlock(&join.lock);
+        wait_unlock(&hold);
         return result;
 }
 
 static void settle(CUresult result)
 {
+        struct wait_hold hold;
         int n;
 
-        pthread_mutex_lock(&join.lock);
+        if (wait_lock(&join.lock, &hold) < 0)
+                return;
         if (!join.is_initialized)
                 visible_settle();
         if (!join.is_initialized && result == CUDA_SUCCESS &&
             DRIVER(cuDeviceGetCount)(&n) == CUDA_SUCCESS)
                 visible_correct(n);
         join.is_initialized |= result == CUDA_SUCCESS;
-        pthread_mutex_unlock(&join.lock);
+        wait_unlock(&hold);
 }
 
 CUresult our_cuInit(unsigned int flags)
@@ -104,6 +101,6 @@ CUresult our_cuInit(unsigned int flags)
 
 void join_forget(void)
 {
-        pthread_mutex_init(&join.lock, NULL);
+        join.lock = (struct wait_lock){ NULL };
         join.is_member = false;
 }

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -23,7 +22,7 @@
 #include "gate/leave.h"
 #include "gate/log.h"
 #include "gate/quota.h"
-#include "gate/section.h"
+#include "gate/wait.h"
 #include "wire/door.h"
 
 /*
@@ -131,24 +130,29 @@ static void hang_up(struct leave *leave)
         close(((struct waiting *)leave)->socket);
 }
 
-/* The wait may be long, and the calling thread has a lock: it pauses its section, so that signals are handled. */
+/* A handler that leaves the wait leaves nothing open. */
+static int wait_for_answer(int socket, int timeout_ms)
+{
+        struct waiting waiting = { .socket = socket };
+        int r;
+
+        leave_begin(&waiting.leave, hang_up);
+        r = wait_for_message(socket, timeout_ms);
+        leave_end(&waiting.leave);
+        return r;
+}
+
 static int receive_answer(int socket, union answer *answer, size_t *ret_size, int *fds,
                           size_t *ret_n_fds)
 {
-        struct pollfd poll_fd = { .fd = socket, .events = POLLIN };
-        struct waiting waiting = { .socket = socket };
-        unsigned int depth;
+        int r = wait_for_answer(socket, HINT_AFTER_MS);
 
-        leave_begin(&waiting.leave, hang_up);
-        depth = section_pause();
-        if (poll(&poll_fd, 1, HINT_AFTER_MS) == 0)
+        if (r == -ETIMEDOUT) {
                 log_write(
                         "waiting for the vGPU; if it is suspended, 'vgpu resume' continues this process; otherwise vgpud is stopped");
-        while (poll(&poll_fd, 1, -1) < 0 && errno == EINTR)
-                ; /* in the section no handler would run */
-        section_resume(depth);
-        leave_end(&waiting.leave);
-        return packet_receive(socket, answer, ret_size, fds, ret_n_fds);
+                r = wait_for_answer(socket, -1);
+        }
+        return r < 0 ? r : packet_receive(socket, answer, ret_size, fds, ret_n_fds);
 }
 
 static int refused(const union answer *answer, size_t size, char *ret_text)
@@ -213,7 +217,7 @@ static bool is_hang_up(int error)
 
 static bool may_come_back(int error)
 {
-        return is_hang_up(error) || error == -ECONNREFUSED ||
+        return is_hang_up(error) || error == -ECONNREFUSED || error == -EAGAIN ||
                (error == -ENOENT && is_home_of_managers());
 }
 
@@ -222,7 +226,9 @@ static int ask(const struct link_report *report, union answer *answer, size_t *r
                size_t *ret_n_fds, char *ret_text)
 {
         CLEANUP(fd_closep) int socket = -1;
-        int r = strcmp(link_vgpu, GATE_VGPU_NEW) == 0 ? door_order(link_vgpu, ret_text) : 0;
+        int r = strcmp(link_vgpu, GATE_VGPU_NEW) == 0
+                        ? door_order(wait_for_answer, link_vgpu, ret_text)
+                        : 0;
 
         if (r < 0)
                 return r;
@@ -243,7 +249,7 @@ static int ask(const struct link_report *report, union answer *answer, size_t *r
 static int ask_surely(const struct link_report *report, union answer *answer, size_t *ret_size,
                       int *fds, size_t *ret_n_fds, char *ret_text)
 {
-        struct timespec interval = { .tv_nsec = RESTART_FIRST_NS };
+        long interval_ns = RESTART_FIRST_NS;
         uint64_t end_ns = clock_now(CLOCK_MONOTONIC) + RESTART_NS;
         int socket = ask(report, answer, ret_size, fds, ret_n_fds, ret_text);
         bool has_been_there = may_come_back(socket);
@@ -251,9 +257,12 @@ static int ask_surely(const struct link_report *report, union answer *answer, si
         if (has_been_there)
                 log_write("%s; waiting for another manager", ret_text);
         while (socket < 0 && has_been_there && clock_now(CLOCK_MONOTONIC) < end_ns) {
-                nanosleep(&interval, NULL);
-                if (interval.tv_nsec < RESTART_LAST_NS)
-                        interval.tv_nsec *= 2;
+                if (!wait_nap(interval_ns))
+                        return -ECANCELED;
+                if (interval_ns < RESTART_LAST_NS)
+                        interval_ns *= 2;
+                if (socket == -EAGAIN) /* a manager is there, and has others before us */
+                        end_ns = clock_now(CLOCK_MONOTONIC) + RESTART_NS;
                 socket = ask(report, answer, ret_size, fds, ret_n_fds, ret_text);
         }
         return socket;

@@ -27,7 +27,7 @@ struct link_report {
  * @ret_welcome:  set on success; devices that it does not name are ""
  * @ret_text:     GATE_TEXT_MAX bytes; on failure, why, for the user
  * Waits as long as the vGPU is suspended, over the end of a manager and the start of the next.
- * Returns a socket. Errors: -EACCES (refused), -EPROTO (the answer makes no sense), others: no
+ * Returns a socket. Errors: -EACCES (refused), -ECANCELED (the process ends), -EPROTO (the answer makes no sense), others: no
  * manager there, or it hung up.
  */
 int link_join(const struct link_report *report, struct gate_welcome *ret_welcome, char *ret_text);

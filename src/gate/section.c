@@ -13,10 +13,20 @@
 
 OF_THREAD volatile unsigned int depth;
 
-/* What came in the section: no more than one, for all others are blocked then. */
+/* What came in the section is pending, and blocked as all others are. */
 OF_THREAD volatile sig_atomic_t is_put_off;
-OF_THREAD siginfo_t put_off;
 OF_THREAD sigset_t before; /* blocked when it came */
+
+/* What an instruction raises cannot wait. */
+static const int raised[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
+
+bool section_may_put_off(int signal)
+{
+        for (size_t i = 0; i < sizeof(raised) / sizeof(raised[0]); i++)
+                if (raised[i] == signal)
+                        return false;
+        return true;
+}
 
 /* The mask is the program's again: the handler runs before this returns. */
 static __attribute__((noinline, cold)) void deliver(void)
@@ -24,10 +34,6 @@ static __attribute__((noinline, cold)) void deliver(void)
         int saved_errno = errno;
 
         is_put_off = 0;
-        /* Without what came with it where that is forbidden (seccomp), or too many are under way. */
-        if (syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), put_off.si_signo,
-                    &put_off) < 0)
-                (void)syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), put_off.si_signo);
         sigprocmask(SIG_SETMASK, &before, NULL); /* of this thread */
         errno = saved_errno;
 }
@@ -62,15 +68,33 @@ void section_resume(unsigned int n)
         depth = n;
 }
 
-bool section_put_off(const siginfo_t *info, ucontext_t *context, const sigset_t *blocked)
+static void block_all(sigset_t *ret_all)
 {
+        sigfillset(ret_all);
+        for (size_t i = 0; i < sizeof(raised) / sizeof(raised[0]); i++)
+                sigdelset(ret_all, raised[i]);
+        sigprocmask(SIG_SETMASK, ret_all, NULL);
+}
+
+/* Another signal may come until all are blocked. It is put off within, so what is noted here comes last and holds. */
+bool section_put_off(const siginfo_t *info, ucontext_t *context)
+{
+        int saved_errno = errno;
+        siginfo_t again = *info;
+        sigset_t all;
+
         if (depth == 0)
                 return false;
-        put_off = *info;
+        block_all(&all);
+        /* Without what came with it where that is forbidden (seccomp), or too many are under way. */
+        if (syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), again.si_signo, &again) <
+            0)
+                (void)syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), again.si_signo);
         sigemptyset(&before);
         memcpy(&before, &context->uc_sigmask, SIGNALS_SIZE);
-        memcpy(&context->uc_sigmask, blocked, SIGNALS_SIZE);
+        memcpy(&context->uc_sigmask, &all, SIGNALS_SIZE);
         is_put_off = 1;
+        errno = saved_errno;
         return true;
 }
 

@@ -34,11 +34,14 @@ void section_end(void);
 unsigned int section_pause(void);
 void section_resume(unsigned int depth);
 
+/* section_may_put_off() - not what an instruction raises. */
+bool section_may_put_off(int signal);
+
 /*
- * section_put_off() - the signal of @info has interrupted @context: may it be handled only later? Then it comes again, and until
- * then @blocked is blocked.
+ * section_put_off() - the signal of @info has interrupted @context: shall it be handled only later? Then it comes again at the end of
+ * the section, and until then the thread gets no other.
  */
-bool section_put_off(const siginfo_t *info, ucontext_t *context, const sigset_t *blocked);
+bool section_put_off(const siginfo_t *info, ucontext_t *context);
 
 /* What else locks a mutex: pthread_mutex_trylock() and pthread_mutex_clocklock() of CLOCK_MONOTONIC. */
 int section_try_lock(pthread_mutex_t *mutex);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sigaction() and signal() as the program finds them, because the gate is loaded before libc. Its handlers are called by
- * way of ours, which puts off what comes in the middle of a section (section.h). What an instruction raises is not put
- * off, and a handler for one signal only (SA_RESETHAND) would be gone when it comes again: these are the program's own.
+ * sigaction(), signal() and its relatives as the program finds them, because the gate is loaded before libc. Its handlers are
+ * called by way of ours, which puts off what comes in the middle of a section (section.h). Ours is set with the flags and the mask that
+ * the program has given, so all else is the kernel's doing: what is blocked in a handler, SA_NODEFER, sigsuspend(). Only a handler for
+ * one signal (SA_RESETHAND) would be gone when what was put off comes again: so it is reset here, when it runs. What an
+ * instruction raises is not put off: those handlers are the program's own.
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -15,28 +17,19 @@
 
 typedef int (*sigaction_function)(int, const struct sigaction *, struct sigaction *);
 
-static struct {
-        sigaction_function next;
-        sigset_t raised, all; /* all but these */
-        struct handler {
-                _Atomic(void *) function;
-                _Atomic int flags;
-                sigset_t mask;
-        } of[NSIG];
-} handlers;
+static sigaction_function next_sigaction;
+
+static struct handler {
+        _Atomic(void *) function;
+        _Atomic int flags;
+        sigset_t mask;
+} handlers[NSIG];
 
 static void find_next(void)
 {
-        static const int raised[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
         void *symbol = dlsym(RTLD_NEXT, "sigaction");
 
-        sigfillset(&handlers.all);
-        sigemptyset(&handlers.raised);
-        for (size_t i = 0; i < sizeof(raised) / sizeof(raised[0]); i++) {
-                sigaddset(&handlers.raised, raised[i]);
-                sigdelset(&handlers.all, raised[i]);
-        }
-        memcpy(&handlers.next, &symbol, sizeof(symbol));
+        memcpy(&next_sigaction, &symbol, sizeof(symbol));
 }
 
 /* At once: dlsym() is nothing for a signal handler. */
@@ -45,28 +38,34 @@ static __attribute__((constructor)) void prepare(void)
         find_next();
 }
 
-/* All signals are blocked. The handler runs with those blocked that it was to have blocked. */
+/* NULL: in another thread it runs already, and this signal gets what the kernel does by default. */
+static void *take_once(int signal)
+{
+        const struct sigaction none = { .sa_handler = SIG_DFL };
+        void *function = atomic_exchange(&handlers[signal].function, NULL);
+
+        (void)next_sigaction(signal, &none, NULL);
+        if (!function)
+                (void)raise(signal);
+        return function;
+}
+
 static void handle(int signal, siginfo_t *info, void *argument)
 {
-        const struct handler *handler = &handlers.of[signal];
-        void *function = atomic_load(&handler->function);
-        int flags = atomic_load(&handler->flags);
-        ucontext_t *context = argument;
-        sigset_t mask = handler->mask;
-        size_t i;
+        int flags = atomic_load(&handlers[signal].flags);
+        void *function;
 
-        if (section_put_off(info, context, &handlers.all))
+        if (section_put_off(info, argument))
                 return;
-        for (i = 0; i < SIGNALS_SIZE; i++)
-                ((unsigned char *)&mask)[i] |= ((const unsigned char *)&context->uc_sigmask)[i];
-        if (!(flags & SA_NODEFER))
-                sigaddset(&mask, signal);
-        sigprocmask(SIG_SETMASK, &mask, NULL);
+        function =
+                flags & SA_RESETHAND ? take_once(signal) : atomic_load(&handlers[signal].function);
+        if (!function)
+                return;
         if (flags & SA_SIGINFO) {
                 void (*with_info)(int, siginfo_t *, void *);
 
                 memcpy(&with_info, &function, sizeof(function));
-                with_info(signal, info, context);
+                with_info(signal, info, argument);
         } else {
                 void (*plain)(int);
 
@@ -77,8 +76,7 @@ static void handle(int signal, siginfo_t *info, void *argument)
 
 static bool is_ours(int signal, const struct sigaction *action)
 {
-        return signal > 0 && signal < NSIG && !sigismember(&handlers.raised, signal) &&
-               !(action->sa_flags & SA_RESETHAND) && action->sa_handler != SIG_DFL &&
+        return section_may_put_off(signal) && action->sa_handler != SIG_DFL &&
                action->sa_handler != SIG_IGN && action->sa_handler != SIG_ERR;
 }
 
@@ -107,21 +105,22 @@ static int act(int signal, const struct sigaction *action, struct sigaction *ret
         struct sigaction old, known, passed;
         int r;
 
-        if (!handlers.next) /* from a constructor before ours */
+        if (!next_sigaction) /* from a constructor before ours */
                 find_next();
         if (signal <= 0 || signal >= NSIG)
-                return handlers.next(signal, action, ret_old);
-        known = get(&handlers.of[signal]);
+                return next_sigaction(signal, action, ret_old);
+        known = get(&handlers[signal]);
         if (action && is_ours(signal, action)) {
                 passed = (struct sigaction){ .sa_sigaction = handle,
-                                             .sa_mask = handlers.all,
-                                             .sa_flags = action->sa_flags | SA_SIGINFO };
-                set(&handlers.of[signal], action);
+                                             .sa_mask = action->sa_mask,
+                                             .sa_flags = (action->sa_flags & ~SA_RESETHAND) |
+                                                         SA_SIGINFO };
+                set(&handlers[signal], action);
                 action = &passed;
         }
-        r = handlers.next(signal, action, &old);
+        r = next_sigaction(signal, action, &old);
         if (r < 0 && action == &passed)
-                set(&handlers.of[signal], &known);
+                set(&handlers[signal], &known);
         if (r == 0 && ret_old)
                 *ret_old = old.sa_flags & SA_SIGINFO && old.sa_sigaction == handle ? known : old;
         return r;
@@ -134,12 +133,45 @@ __attribute__((visibility("default"))) int sigaction(int signal, const struct si
         return act(signal, action, ret_old);
 }
 
-/* As of BSD, which is what the C library has under this name. */
-__attribute__((visibility("default"))) __sighandler_t signal(int signal, __sighandler_t function)
+static __sighandler_t set_with(int signal, __sighandler_t function, int flags)
 {
-        struct sigaction action = { .sa_handler = function, .sa_flags = SA_RESTART }, old;
+        struct sigaction action = { .sa_handler = function, .sa_flags = flags }, old;
 
         sigemptyset(&action.sa_mask);
-        sigaddset(&action.sa_mask, signal);
         return act(signal, &action, &old) < 0 ? SIG_ERR : old.sa_handler;
+}
+
+#define OF_BSD  SA_RESTART
+#define OF_SYSV (SA_RESETHAND | SA_NODEFER)
+
+/* @name in the C library is that of @flags; a strict program has __sysv_signal() for signal(). */
+#define SIGNAL(name, flags)                                                                  \
+        __attribute__((visibility("default"))) __sighandler_t name(int signal,               \
+                                                                   __sighandler_t function); \
+        __sighandler_t name(int signal, __sighandler_t function)                             \
+        {                                                                                    \
+                return set_with(signal, function, flags);                                    \
+        }
+
+SIGNAL(signal, OF_BSD)
+SIGNAL(bsd_signal, OF_BSD)
+SIGNAL(ssignal, OF_BSD)
+SIGNAL(sysv_signal, OF_SYSV)
+SIGNAL(__sysv_signal, OF_SYSV)
+
+/* The handler as of System V's other interface, with the signal blocked in it; SIG_HOLD blocks it instead. */
+__attribute__((visibility("default"))) __sighandler_t sigset(int signal, __sighandler_t function)
+{
+        __sighandler_t old = SIG_ERR;
+        struct sigaction known;
+        sigset_t one, blocked;
+
+        sigemptyset(&one);
+        if (sigaddset(&one, signal) < 0 || act(signal, NULL, &known) < 0)
+                return SIG_ERR;
+        old = function == SIG_HOLD ? known.sa_handler : set_with(signal, function, 0);
+        if (old == SIG_ERR ||
+            sigprocmask(function == SIG_HOLD ? SIG_BLOCK : SIG_UNBLOCK, &one, &blocked) < 0)
+                return SIG_ERR;
+        return sigismember(&blocked, signal) ? SIG_HOLD : old;
 }

@@ -7,6 +7,7 @@
 #include "gate/capture.h"
 #include "gate/entry.h"
 #include "gate/idle.h"
+#include "gate/wait.h"
 
 static struct {
         _Atomic uint32_t n_left; /* launches */
@@ -32,7 +33,7 @@ void step_begin(uint32_t n_launches, bool is_for_idle)
         step.n = n_launches;
         atomic_store(&step.n_left, n_launches);
         atomic_store(&gate_closed, GATE_IS_STEPPING);
-        caller_wake();
+        wait_wake();
 }
 
 bool step_is_over(void)

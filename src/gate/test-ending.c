@@ -9,6 +9,7 @@
 #include "base/test.h"
 #include "gate/caller.h"
 #include "gate/fake-guest.h"
+#include "gate/wait.h"
 
 static CUdeviceptr pointer;
 static pthread_t waiting;
@@ -17,9 +18,9 @@ static CUresult waited;
 /* check() ends the process with another status. */
 static void expect_all_to_be_told(void)
 {
-        check(caller_get_deadline() != 0);
+        check(wait_get_deadline() != 0);
         check(cuMemFree_v2(pointer) == CUDA_ERROR_DEINITIALIZED);
-        check(clock_now(CLOCK_MONOTONIC) >= caller_get_deadline());
+        check(clock_now(CLOCK_MONOTONIC) >= wait_get_deadline());
         check(cuMemAlloc_v2(&pointer, MIB) == CUDA_ERROR_DEINITIALIZED); /* at once: that was all */
         if (waiting) {
                 check(pthread_join(waiting, NULL) == 0);
@@ -70,7 +71,7 @@ FAKE_TEST(test_what_an_exit_handler_asks_of_an_open_gate_is_answered)
         check(atexit(expect_an_answer) == 0);
         fake_guest_close();
         fake_guest_command(GATE_OPEN);
-        check(caller_get_deadline() == 0);
+        check(wait_get_deadline() == 0);
         exit(0);
 }
 

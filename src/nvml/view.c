@@ -245,7 +245,7 @@ static bool is_of_new_guest(const char *vgpu)
 {
         char made[GATE_VGPU_NAME_MAX], text[GATE_TEXT_MAX];
 
-        if (strcmp(vgpu, GATE_VGPU_NEW) != 0 || door_order(made, text) < 0)
+        if (strcmp(vgpu, GATE_VGPU_NEW) != 0 || door_order(NULL, made, text) < 0)
                 return false;
         snprintf(view.guest, sizeof(view.guest), "%s", made);
         return find_guest_soon();

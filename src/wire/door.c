@@ -2,6 +2,7 @@
 #include "wire/door.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@ int door_connect(char *ret_text)
         }
         memcpy(address.sun_path, path, strlen(path) + 1);
 
-        socket_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        socket_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (socket_fd < 0 || connect(socket_fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
                 r = -errno;
                 snprintf(ret_text, GATE_TEXT_MAX, "no manager answers at %.160s (%s); start vgpud",
@@ -50,6 +51,8 @@ int door_connect(char *ret_text)
                         path);
                 return -EPERM;
         }
+        if (fcntl(socket_fd, F_SETFL, 0) < 0)
+                return -errno;
         return TAKE_FD(socket_fd);
 }
 
@@ -85,11 +88,17 @@ static int understand(const void *message, size_t size, char ret_vgpu[GATE_VGPU_
         return 0;
 }
 
-int door_order(char ret_vgpu[GATE_VGPU_NAME_MAX], char *ret_text)
+static int wait_without_end(int socket, int timeout_ms)
+{
+        struct pollfd poll_fd = { .fd = socket, .events = POLLIN };
+
+        return poll(&poll_fd, 1, timeout_ms) == 0 ? -ETIMEDOUT : 0;
+}
+
+int door_order(door_wait wait, char ret_vgpu[GATE_VGPU_NAME_MAX], char *ret_text)
 {
         struct gate_order order = { .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_ORDER } };
         CLEANUP(fd_closep) int socket = door_connect(ret_text);
-        struct pollfd poll_fd = { .fd = socket, .events = POLLIN };
         _Alignas(8) char message[PACKET_SIZE_MAX];
         int fds[PACKET_FDS_MAX], r;
         size_t size, n_fds;
@@ -99,8 +108,8 @@ int door_order(char ret_vgpu[GATE_VGPU_NAME_MAX], char *ret_text)
         copy(order.frame_buffer, sizeof(order.frame_buffer), "OPENVGPU_FB");
         copy(order.share, sizeof(order.share), "OPENVGPU_SHARE");
         r = packet_send(socket, &order, sizeof(order), NULL, 0);
-        if (r == 0 && poll(&poll_fd, 1, ANSWER_MS) == 0)
-                r = -ETIMEDOUT;
+        if (r == 0)
+                r = (wait ? wait : wait_without_end)(socket, ANSWER_MS);
         if (r == 0)
                 r = packet_receive(socket, message, &size, fds, &n_fds);
         if (r < 0) {
