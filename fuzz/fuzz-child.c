@@ -210,7 +210,7 @@ static void check_guest(const struct guest *guest)
         for (size_t i = 0; i < METER_ENGINES; i++)
                 assert(guest->meter.part[0].told_percent[i] <= 100);
         assert(guest->meter.part[0].context_bytes <= instance_home(guest->instance)->memory_total);
-        assert(guest->context_bytes <= instance_home(guest->instance)->memory_total);
+        assert(guest->context.bytes <= instance_home(guest->instance)->memory_total);
         for (link = guest->sessions.next; link != &guest->sessions; link = link->next)
                 n_sessions++;
         assert(n_sessions <= STATE_ENCODER_SESSIONS_MAX + STATE_CAPTURE_SESSIONS_MAX);

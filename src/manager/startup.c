@@ -454,8 +454,8 @@ static const char *find_reason(const struct guest *guest)
                 return "the driver does not answer for it";
         if (!guest->gate)
                 return "its gate has not come back";
-        return guest->context == GUEST_CONTEXT_SUSPENDING ||
-                               guest->context == GUEST_CONTEXT_RESUMING
+        return guest->context.state == GUEST_CONTEXT_SUSPENDING ||
+                               guest->context.state == GUEST_CONTEXT_RESUMING
                        ? "the driver has not answered for it yet"
                        : "it is being recovered";
 }

@@ -8,9 +8,10 @@
 
 #include "base/cleanup.h"
 #include "base/packet.h"
-#include "daemon/foreign.h"
 #include "daemon/log.h"
 #include "manager/guests/gate-link.h"
+#include "manager/guests/guest-allocations.h"
+#include "manager/guests/guest-watch.h"
 #include "manager/guests/share.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
@@ -36,12 +37,6 @@
  */
 #define HANGUP_GRACE_MS 3000
 #define HANGUP_LAST_MS  6000
-
-/* Even in pieces of 2 MiB that is 128 GiB; more descriptors would crowd out other guests. */
-#define MEMORIES_MAX 65536
-
-/* All real granularities are multiples of it. */
-#define GRANULARITY 4096
 
 static const struct {
         enum gate_message request, answer;
@@ -340,37 +335,6 @@ void guest_request_take(struct guest *guest, bool is_question, uint32_t timeout_
         guest_request(guest, GATE_TAKE, timeout_ms, done, userdata);
 }
 
-static void tell_watch(struct guest *guest)
-{
-        struct gate_watch_message message = {
-                .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_WATCH },
-                .watch = guest->wants_demand && guest->turns_watch == GATE_WATCH_NOTHING
-                                 ? GATE_WATCH_REPORT
-                                 : guest->turns_watch,
-                .wants_waiting = guest->wants_demand,
-        };
-
-        if (!guest->gate ||
-            (guest->watch == message.watch && guest->is_demand_told == guest->wants_demand) ||
-            gate_link_send(guest->gate, &message, sizeof(message), NULL, 0) < 0)
-                return;
-        guest->watch = message.watch;
-        guest->is_demand_told = guest->wants_demand;
-        guest->n_may_wait += guest->wants_demand;
-}
-
-void guest_watch(struct guest *guest, enum gate_watch watch)
-{
-        guest->turns_watch = watch;
-        tell_watch(guest);
-}
-
-void guest_watch_demand(struct guest *guest, bool wants_demand)
-{
-        guest->wants_demand = wants_demand;
-        tell_watch(guest);
-}
-
 /* What the gate was not told because its socket was full. */
 void guest_flush(struct guest *guest)
 {
@@ -380,7 +344,7 @@ void guest_flush(struct guest *guest)
         if (guest->request.is_blocked)
                 guest->request.is_blocked = send_command(guest) == -EAGAIN;
         share_flush(guest);
-        tell_watch(guest);
+        guest_watch_flush(guest);
 }
 
 /* Waiting requests that the news of the gate's state answers. */
@@ -475,10 +439,7 @@ void guest_attach(struct guest *guest, struct gate_link *gate, const struct gate
         guest->is_unfilled = state == GATE_STATE_CREATED;
         guest->state = guest->is_unfilled ? GATE_STATE_CLOSED : state;
         guest->must_stay = state != GATE_STATE_OPEN;
-        guest->watch = guest->turns_watch =
-                GATE_WATCH_NOTHING; /* who lost us has gone back to that */
-        guest->is_demand_told = false;
-        guest->n_may_wait = 0;
+        guest_watch_forget(guest);
         if (guest->slot != UINT32_MAX)
                 (void)guest_welcome(guest); /* before all else: the gate waits for that */
         if (!guest->request.done)
@@ -510,114 +471,6 @@ void guest_detach(struct guest *guest, int error)
 
 /* Answers. */
 
-static bool is_behind_all(const struct guest *guest, const struct gate_allocation *allocation)
-{
-        const struct guest_memory *last;
-
-        if (guest->n_memory == 0)
-                return true;
-        last = &guest->memory[guest->n_memory - 1];
-        return allocation->address > last->address &&
-               allocation->address - last->address >= last->size;
-}
-
-/*
- * Who has too many descriptors is not cut off: the rest of what it sends is let go, and then the request
- * has failed.
- */
-static int charge(struct guest *guest, int (*take)(struct guest *, struct failure *))
-{
-        struct failure failure = { 0 };
-
-        guest->request.refused = take(guest, &failure);
-        return guest->request.refused;
-}
-
-/* Of what is refused, which is memory: its end waits for nobody. No more than could have been accepted. */
-static int let_go(struct guest *guest, int *fd)
-{
-        *fd = fd_close(*fd);
-        return ++guest->request.n_refused > MEMORIES_MAX ? -EPROTO : 0;
-}
-
-/* However large its devices are: no more than all of them have. */
-static uint64_t sum_devices(const struct instance *instance)
-{
-        uint64_t sum = 0;
-
-        for (size_t i = 0; i < instance->n_parts; i++)
-                sum += instance->part[i].device->memory_total;
-        return sum;
-}
-
-static int add_memory(struct guest *guest, const struct gate_allocations *batch,
-                      const struct gate_allocation *allocation, int *fd)
-{
-        struct guest_memory *memory;
-
-        if (guest->n_memory == MEMORIES_MAX || !is_behind_all(guest, allocation) ||
-            guest->memory_bytes + allocation->size > sum_devices(guest->instance))
-                return -EPROTO;
-        if (charge(guest, guest_charge_source) < 0)
-                return let_go(guest, fd);
-        memory = reallocarray(guest->memory, guest->n_memory + 1, sizeof(*memory));
-        if (!memory)
-                return -ENOMEM;
-        guest->memory = memory;
-        guest->memory[guest->n_memory++] = (struct guest_memory){
-                .address = allocation->address,
-                .size = allocation->size,
-                .part = batch->device,
-                .is_plain = batch->flags & GATE_BATCH_PLAIN,
-                .source = TAKE_FD(*fd),
-                .target = -1,
-        };
-        guest->memory_bytes += allocation->size;
-        return 0;
-}
-
-/* Those of the range that was asked for, in the order of their addresses. */
-static int set_target(struct guest *guest, const struct gate_allocation *allocation, int *fd)
-{
-        size_t i = guest_find_memory(guest, guest->request.range.from) + guest->request.n_received;
-        struct guest_memory *memory = i < guest->n_memory ? &guest->memory[i] : NULL;
-
-        if (!memory || memory->address != allocation->address || memory->size != allocation->size ||
-            memory->address >= guest->request.range.to || memory->target >= 0)
-                return -EPROTO;
-        if (charge(guest, guest_charge_target) < 0)
-                return let_go(guest, fd);
-        memory->target = TAKE_FD(*fd);
-        guest->request.n_received++;
-        return 0;
-}
-
-static int receive_allocations(struct guest *guest, const void *message, size_t size, int *fds,
-                               size_t n_fds)
-{
-        const struct gate_allocations *batch = message;
-        int r = 0;
-
-        if (size != sizeof(*batch) || batch->count == 0 || batch->count > GATE_BATCH_MAX ||
-            batch->count != n_fds || batch->device >= guest->instance->n_parts)
-                return -EPROTO;
-
-        for (uint32_t i = 0; r == 0 && i < batch->count; i++) {
-                const struct gate_allocation *allocation = &batch->allocation[i];
-
-                if (allocation->size == 0 || allocation->size % GRANULARITY ||
-                    allocation->size > sum_devices(guest->instance) || !foreign_is_memory(fds[i]))
-                        return -EPROTO;
-                if (guest->request.refused)
-                        r = let_go(guest, &fds[i]);
-                else if (guest->request.message == GATE_EXPORT)
-                        r = add_memory(guest, batch, allocation, &fds[i]);
-                else
-                        r = set_target(guest, allocation, &fds[i]);
-        }
-        return r;
-}
-
 /* Whose part was done has none. */
 static bool is_fate(uint32_t fate, int32_t error)
 {
@@ -641,9 +494,9 @@ static int receive_closed(struct guest *guest, const void *message, size_t size)
         answer.n_launches = closed->n_launches;
         memcpy(answer.call, closed->call, sizeof(answer.call) - 1);
         if (closed->error && guest->state == GATE_STATE_CLOSED) /* by a step that has failed */
-                guest->n_may_wait += guest->is_demand_told;
+                guest_watch_renew(guest);
         guest->state = closed->error ? GATE_STATE_OPEN : GATE_STATE_CLOSED;
-        guest->n_imports = closed->n_imports;
+        guest->sharing.n_imports = closed->n_imports;
         complete(guest, &answer);
         return 0;
 }
@@ -688,7 +541,7 @@ static int receive_result(struct guest *guest, enum gate_state state, const void
         }
         if (guest->state == GATE_STATE_OPEN) {
                 guest->must_stay = false;
-                guest->n_may_wait += guest->is_demand_told;
+                guest_watch_renew(guest);
         }
         if (answer.error == 0)
                 answer.error = guest->request.refused;
@@ -702,7 +555,7 @@ static int receive(struct guest *guest, const void *message, size_t size, int *f
 
         if (header->message == GATE_ALLOCATIONS &&
             (guest->request.message == GATE_EXPORT || guest->request.message == GATE_CREATE))
-                return receive_allocations(guest, message, size, fds, n_fds);
+                return guest_receive_allocations(guest, message, size, fds, n_fds);
 
         for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
                 if (header->message != requests[i].answer ||
@@ -713,17 +566,6 @@ static int receive(struct guest *guest, const void *message, size_t size, int *f
                 return receive_result(guest, requests[i].state, message, size);
         }
         return -EPROTO;
-}
-
-/* Once for each WATCH that asked for it and each time that it has opened, and only in between: else it could keep us busy. */
-static int receive_waiting(struct guest *guest, size_t size, size_t n_fds)
-{
-        if (size != sizeof(struct gate_waiting) || n_fds > 0 || guest->n_may_wait == 0 ||
-            guest->state == GATE_STATE_OPEN)
-                return -EPROTO;
-        guest->n_may_wait--;
-        observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_WANTS);
-        return 0;
 }
 
 static int receive_seen(struct guest *guest, const void *message, size_t size, size_t n_fds)
@@ -742,7 +584,7 @@ int guest_receive(struct guest *guest, const void *message, size_t size, int *fd
 
         switch (header->message) {
         case GATE_WAITING:
-                return receive_waiting(guest, size, n_fds);
+                return guest_watch_receive(guest, size, n_fds);
         case GATE_SEEN:
                 return receive_seen(guest, message, size, n_fds);
         case GATE_IMPORT:

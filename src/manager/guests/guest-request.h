@@ -64,13 +64,6 @@ void guest_end_request(struct guest *guest, int error);
 /* guest_receive() - a message from its gate; those of @fds that it takes are -1. -EPROTO: cut it off. */
 int guest_receive(struct guest *guest, const void *message, size_t size, int *fds, size_t n_fds);
 
-/*
- * guest_watch() - for the turns: tell its gate, if it has not been told yet. guest_watch_demand() - for
- * the residency: it shall say at least whether it has work, and when a thread waits at it while it is closed.
- */
-void guest_watch(struct guest *guest, enum gate_watch watch);
-void guest_watch_demand(struct guest *guest, bool wants_demand);
-
 /* guest_flush() - the connection can take more. */
 void guest_flush(struct guest *guest);
 

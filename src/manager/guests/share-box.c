@@ -61,7 +61,7 @@ static struct share_box *find(const struct guest *user, const struct guest *make
 {
         struct share_box *box;
 
-        list_for_each(box, &user->boxes, of_user)
+        list_for_each(box, &user->share.boxes, of_user)
                 if (box->maker == maker)
                         return box;
         return NULL;
@@ -76,7 +76,7 @@ static size_t count_filled_by(const struct manager *manager, uid_t user)
         list_for_each(instance, &manager->instances, link)
                 list_for_each(guest, &instance->guests, link)
                         if (guest->payer == user)
-                                n += list_count(&guest->filled_boxes);
+                                n += list_count(&guest->share.filled_boxes);
         return n;
 }
 
@@ -116,8 +116,8 @@ void share_box_begin(struct guest *user, struct guest *maker)
         static uint64_t last_number;
         struct share_box *box;
 
-        if (find(user, maker) || !may_have_one(user, &user->boxes) ||
-            !may_have_one(maker, &maker->filled_boxes) ||
+        if (find(user, maker) || !may_have_one(user, &user->share.boxes) ||
+            !may_have_one(maker, &maker->share.filled_boxes) ||
             count_filled_by(maker->instance->manager, maker->payer) >= BOXES_OF_USER_MAX)
                 return;
         box = calloc(1, sizeof(*box));
@@ -126,8 +126,8 @@ void share_box_begin(struct guest *user, struct guest *maker)
         box->number = ++last_number;
         box->user = user;
         box->maker = maker;
-        list_append(&user->boxes, &box->of_user);
-        list_append(&maker->filled_boxes, &box->of_maker);
+        list_append(&user->share.boxes, &box->of_user);
+        list_append(&maker->share.filled_boxes, &box->of_maker);
         if (!hand_out(box))
                 end(box);
 }
@@ -144,7 +144,7 @@ void share_box_settle(struct guest *user)
 {
         struct share_box *box, *after;
 
-        list_for_each_safe(box, after, &user->boxes, of_user)
+        list_for_each_safe(box, after, &user->share.boxes, of_user)
                 if (!sharing_has(user, box->maker))
                         end(box);
 }
@@ -153,8 +153,8 @@ void share_box_end(struct guest *guest)
 {
         struct share_box *box, *after;
 
-        list_for_each_safe(box, after, &guest->boxes, of_user)
+        list_for_each_safe(box, after, &guest->share.boxes, of_user)
                 end(box);
-        list_for_each_safe(box, after, &guest->filled_boxes, of_maker)
+        list_for_each_safe(box, after, &guest->share.filled_boxes, of_maker)
                 end(box);
 }

@@ -77,15 +77,15 @@ static void answer(struct share_question *question, int error, const int *fd)
         if (user->gate)
                 r = gate_link_send(user->gate, &imported, sizeof(imported), fd, error == 0);
         if (r == 0 && error == 0)
-                user->n_may_tell++;
+                user->share.n_may_tell++;
         question->is_blocked = r == -EAGAIN;
         question->blocked_error = error ? error : -EAGAIN;
 }
 
 void share_flush(struct guest *user)
 {
-        if (user->question && user->question->is_blocked)
-                answer(user->question, user->question->blocked_error, NULL);
+        if (user->share.question && user->share.question->is_blocked)
+                answer(user->share.question, user->share.question->blocked_error, NULL);
 }
 
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata)
@@ -97,7 +97,7 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata)
         log_event_of(maker->payer, LOG_LEVEL_WARNING, "a gate does not say where its memory is",
                      "vgpu=%s pid=%d asked_by=%d", maker->instance->name, (int)maker->pid,
                      (int)user->pid);
-        user->silent_maker = maker->pid;
+        user->share.silent_maker = maker->pid;
         answer(question, -ETIMEDOUT, NULL);
         return 0;
 }
@@ -105,9 +105,9 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata)
 /* Once, for a program may ask in a loop. */
 static void refuse(struct guest *user, const char *why)
 {
-        if (strcmp(user->refusal, why) == 0)
+        if (strcmp(user->share.refusal, why) == 0)
                 return;
-        snprintf(user->refusal, sizeof(user->refusal), "%s", why);
+        snprintf(user->share.refusal, sizeof(user->share.refusal), "%s", why);
         log_event_of(user->payer, LOG_LEVEL_WARNING, "refused memory of another process",
                      "vgpu=%s pid=%d reason=\"%s\"", user->instance->name, (int)user->pid, why);
         observer_tell_guest(&user->instance->manager->observers, user, GUEST_REFUSED);
@@ -191,7 +191,7 @@ static bool may_take_again(const struct guest *user, const struct guest *maker)
 static bool may_offer(const struct guest *user, const struct guest *maker)
 {
         return (may_begin_to_share(user, maker) || may_take_again(user, maker)) && maker->gate &&
-               maker->context == GUEST_CONTEXT_RUNNING && maker->state != GATE_STATE_RELEASED;
+               maker->context.state == GUEST_CONTEXT_RUNNING && maker->state != GATE_STATE_RELEASED;
 }
 
 static int ask(struct share_question *question)
@@ -215,9 +215,9 @@ static int ask(struct share_question *question)
                 question->timer = sd_event_source_disable_unref(question->timer);
                 return -EAGAIN;
         }
-        maker->n_may_offer++;
+        maker->share.n_may_offer++;
         question->maker = maker;
-        list_append(&maker->questions, &question->link);
+        list_append(&maker->share.questions, &question->link);
         share_box_fill(question->user, maker);
         return 0;
 }
@@ -259,8 +259,8 @@ static struct share_question *question_of(struct guest *user)
 {
         CLEANUP(freep) struct share_question *question = NULL;
 
-        if (user->question)
-                return user->question;
+        if (user->share.question)
+                return user->share.question;
         question = calloc(1, sizeof(*question));
         if (!question)
                 return NULL;
@@ -269,7 +269,7 @@ static struct share_question *question_of(struct guest *user)
         if (fair_init(&question->entry, user->instance->manager->fair_queue, user->payer, on_turn,
                       question) < 0)
                 return NULL;
-        user->question = question;
+        user->share.question = question;
         return TAKE(question);
 }
 
@@ -283,7 +283,7 @@ int share_receive_import(struct guest *user, const void *message, size_t size, s
         if (!question)
                 return -ENOMEM;
         stop(question); /* the one before is withdrawn */
-        user->silent_maker = 0;
+        user->share.silent_maker = 0;
         question->asked_number = import->number;
         question->ticket = import->ticket;
         question->deadline_ns = clock_now(CLOCK_MONOTONIC) + ANSWER_US * 1000ull;
@@ -305,7 +305,7 @@ static struct share_question *find_question(const struct guest *maker, uint64_t 
 {
         struct share_question *question;
 
-        list_for_each(question, &maker->questions, link)
+        list_for_each(question, &maker->share.questions, link)
                 if (question->number == number)
                         return question;
         return NULL;
@@ -344,10 +344,10 @@ int share_receive_offered(struct guest *maker, const void *message, size_t size,
         struct share_question *question;
         int r;
 
-        if (size != sizeof(*offered) || maker->n_may_offer == 0 || offered->error < 0 ||
+        if (size != sizeof(*offered) || maker->share.n_may_offer == 0 || offered->error < 0 ||
             n_fds != (offered->error == 0) || (n_fds == 1 && !foreign_is_memory(fds[0])))
                 return -EPROTO;
-        maker->n_may_offer--;
+        maker->share.n_may_offer--;
         question = find_question(maker, offered->number);
         if (!question)
                 return 0; /* who asked is gone, or waits no longer */
@@ -391,19 +391,19 @@ static void on_news_turn(void *userdata)
         const struct instance *instance;
 
         if (news->uses.count == 0)
-                user->n_imports = 0;
+                user->sharing.n_imports = 0;
         if (news->uses.count < GATE_USES_MAX) /* else there may be more than it says */
                 sharing_forget(user);
         if (news->uses.count > 0)
                 list_for_each(instance, &user->instance->manager->instances, link)
                         add_makers_in(user, instance, &news->uses);
-        user->has_told = true;
+        user->sharing.has_told = true;
         share_box_settle(user);
 }
 
 static struct share_news *news_of(struct guest *user)
 {
-        struct share_news *news = user->news;
+        struct share_news *news = user->share.news;
 
         if (news)
                 return news;
@@ -416,7 +416,7 @@ static struct share_news *news_of(struct guest *user)
                 free(news);
                 return NULL;
         }
-        user->news = news;
+        user->share.news = news;
         return news;
 }
 
@@ -430,9 +430,9 @@ int share_receive_uses(struct guest *user, const void *message, size_t size, siz
         struct share_news *news;
 
         if (size != sizeof(*uses) || n_fds > 0 || uses->count > GATE_USES_MAX ||
-            user->n_may_tell == 0)
+            user->share.n_may_tell == 0)
                 return -EPROTO;
-        user->n_may_tell--;
+        user->share.n_may_tell--;
         if (uses->error)
                 refuse(user, "it has too many open files (ulimit -n)");
         news = news_of(user);
@@ -461,17 +461,17 @@ static void meet_users(struct guest *maker)
 
 void share_attach(struct guest *guest, const struct gate_join *join)
 {
-        bool had_tickets = guest->ticket_slot != 0;
+        bool had_tickets = guest->share.ticket_slot != 0;
         uint32_t n_imports = join->n_imports;
 
-        guest->ticket_slot = join->ticket_slot;
-        guest->has_told |= n_imports == 0; /* else it is about to */
-        guest->n_imports = n_imports;
+        guest->share.ticket_slot = join->ticket_slot;
+        guest->sharing.has_told |= n_imports == 0; /* else it is about to */
+        guest->sharing.n_imports = n_imports;
         if (n_imports == 0)
                 sharing_forget(guest);
-        guest->n_may_tell = (uint64_t)n_imports + 1;
-        guest->n_may_offer = 0;
-        if (!had_tickets && guest->ticket_slot != 0)
+        guest->share.n_may_tell = (uint64_t)n_imports + 1;
+        guest->share.n_may_offer = 0;
+        if (!had_tickets && guest->share.ticket_slot != 0)
                 meet_users(guest);
 }
 
@@ -480,22 +480,22 @@ static void end_questions(struct guest *maker, int error)
 {
         struct share_question *question, *after;
 
-        list_for_each_safe(question, after, &maker->questions, link)
+        list_for_each_safe(question, after, &maker->share.questions, link)
                 answer(question, error, NULL);
 }
 
 void share_detach(struct guest *guest)
 {
-        if (guest->question) {
-                fair_deinit(&guest->question->entry);
-                stop(guest->question);
-                free(guest->question);
-                guest->question = NULL;
+        if (guest->share.question) {
+                fair_deinit(&guest->share.question->entry);
+                stop(guest->share.question);
+                free(guest->share.question);
+                guest->share.question = NULL;
         }
-        if (guest->news) { /* it says so again when it is back */
-                fair_deinit(&guest->news->entry);
-                free(guest->news);
-                guest->news = NULL;
+        if (guest->share.news) { /* it says so again when it is back */
+                fair_deinit(&guest->share.news->entry);
+                free(guest->share.news);
+                guest->share.news = NULL;
         }
         share_box_end(guest);
         end_questions(guest, guest->is_dead ? -ESRCH : -EAGAIN);

@@ -15,6 +15,7 @@
 #include "base/test.h"
 #include "manager/guests/gate-link.h"
 #include "manager/guests/guest-request.h"
+#include "manager/guests/guest-watch.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
@@ -54,9 +55,9 @@ static int set_up(void **state)
         fixture->instance.manager = &fixture->manager;
         fixture->guest.instance = &fixture->instance;
         fixture->guest.gate = &fixture->link;
-        list_init(&fixture->guest.questions);
-        list_init(&fixture->guest.boxes);
-        list_init(&fixture->guest.filled_boxes);
+        list_init(&fixture->guest.share.questions);
+        list_init(&fixture->guest.share.boxes);
+        list_init(&fixture->guest.share.filled_boxes);
         *state = fixture;
         return sd_event_new(&fixture->manager.event) < 0;
 }

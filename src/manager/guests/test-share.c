@@ -81,11 +81,11 @@ static void put_guest(struct fixture *fixture, struct guest *guest, struct insta
         guest->slot = slot;
         guest->start_time = 100 + slot;
         guest->gate = &fixture->link;
-        list_init(&guest->makers);
-        list_init(&guest->users);
-        list_init(&guest->boxes);
-        list_init(&guest->filled_boxes);
-        list_init(&guest->questions);
+        list_init(&guest->sharing.makers);
+        list_init(&guest->sharing.users);
+        list_init(&guest->share.boxes);
+        list_init(&guest->share.filled_boxes);
+        list_init(&guest->share.questions);
         list_append(&instance->guests, &guest->link);
 }
 
@@ -146,7 +146,7 @@ static int say(struct fixture *fixture, const struct guest *maker)
 
 static bool has_memory_of(const struct fixture *fixture, const struct guest *maker)
 {
-        return fixture->user.n_makers == 1 && !list_is_empty(&maker->users);
+        return fixture->user.sharing.n_makers == 1 && !list_is_empty(&maker->sharing.users);
 }
 
 static void attach(struct fixture *fixture, uint32_t n_imports)
@@ -246,7 +246,7 @@ static void test_a_maker_that_was_let_go_is_known_again_when_it_is_back(void **s
         assert_int_equal(sharing_add(&fixture->user, &fixture->another), 0);
         sharing_part(&fixture->another, &process);
         list_remove(&fixture->another.link);
-        assert_true(list_is_empty(&fixture->another.users));
+        assert_true(list_is_empty(&fixture->another.sharing.users));
         assert_true(sharing_is_any(&fixture->user));
 
         fixture->another.slot = 77;
@@ -268,14 +268,14 @@ static void test_a_maker_that_joins_after_its_user_has_told_is_known(void **stat
         assert_int_equal(say(fixture, &fixture->first), 0);
         fixture->first.slot = 50;
         assert_true(fair_queue_run(fixture->manager.fair_queue));
-        assert_true(list_is_empty(&fixture->first.users));
+        assert_true(list_is_empty(&fixture->first.sharing.users));
         assert_true(sharing_is_any(&fixture->user));
         share_attach(&fixture->first, &join);
         assert_true(has_memory_of(fixture, &fixture->first));
 
         assert_int_equal(say(fixture, &fixture->first), 0); /* of a slot that is nobody's now */
         assert_true(fair_queue_run(fixture->manager.fair_queue));
-        assert_int_equal(fixture->user.n_makers, 1);
+        assert_int_equal(fixture->user.sharing.n_makers, 1);
         assert_int_equal(say(fixture, NULL), 0);
         assert_true(fair_queue_run(fixture->manager.fair_queue));
         assert_false(sharing_is_any(&fixture->user));
@@ -314,7 +314,7 @@ static void test_a_pair_gets_one_box_which_is_filled_and_ends_with_what_they_sha
         assert_int_equal(role(fixture, GATE_BOX_OVER), 2); /* to both of the first */
         share_detach(&fixture->another);
         assert_int_equal(role(fixture, GATE_BOX_OVER), 4);
-        assert_true(list_is_empty(&fixture->user.boxes));
+        assert_true(list_is_empty(&fixture->user.share.boxes));
 }
 
 static void test_who_is_refused_is_too_old_or_reads_nothing_has_no_box(void **state)
@@ -334,8 +334,8 @@ static void test_who_is_refused_is_too_old_or_reads_nothing_has_no_box(void **st
         import_piece(fixture, &fixture->first);
         assert_int_equal(role(fixture, GATE_BOX_USER), 1);
         assert_int_equal(role(fixture, GATE_BOX_MAKER), 0);
-        assert_true(list_is_empty(&fixture->user.boxes));
-        assert_true(list_is_empty(&fixture->first.filled_boxes));
+        assert_true(list_is_empty(&fixture->user.share.boxes));
+        assert_true(list_is_empty(&fixture->first.share.filled_boxes));
 }
 
 /* With as many descriptors under way as boxes of 16 processes hold, the kernel lets none of the user's send any. */
@@ -379,7 +379,7 @@ static void test_nobody_waits_for_a_process_of_another_owner(void **state)
         assert_true(sharing_is_any(&fixture->user));
         fixture->elsewhere.owner = USER + 1;
         share_attach(&fixture->another, &join);
-        assert_true(list_is_empty(&fixture->another.users));
+        assert_true(list_is_empty(&fixture->another.sharing.users));
 
         assert_int_equal(say(fixture, &fixture->another), 0);
         assert_true(fair_queue_run(fixture->manager.fair_queue));

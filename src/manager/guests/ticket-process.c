@@ -7,7 +7,7 @@
 
 uint32_t ticket_process_get_slot(const struct guest *guest)
 {
-        return guest->ticket_slot ? guest->ticket_slot - 1 : guest->slot;
+        return guest->share.ticket_slot ? guest->share.ticket_slot - 1 : guest->slot;
 }
 
 bool ticket_process_get(const struct guest *guest, struct gate_process *ret_process)

@@ -143,7 +143,7 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
         if (event == GUEST_REFUSED)
                 note(userdata, guest->instance, "refused", &spare,
                      "process %d (%s) got no memory of another process: %s", (int)guest->pid,
-                     text_clean(name, sizeof(name), guest->name), guest->refusal)
+                     text_clean(name, sizeof(name), guest->name), guest->share.refusal)
                         ->pid = guest->pid;
         if (event == GUEST_OVER_QUOTA)
                 note_over_quota(userdata, guest);

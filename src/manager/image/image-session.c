@@ -292,7 +292,7 @@ static int make_guest(struct image_session *session, const struct image_member *
                 return r;
         guest->must_stay = true;
         guest->state = GATE_STATE_RELEASED;
-        guest->context = GUEST_CONTEXT_SUSPENDED;
+        guest->context.state = GUEST_CONTEXT_SUSPENDED;
         r = guest_charge(guest, failure);
         if (r == 0)
                 r = guest_admit(guest);

@@ -68,7 +68,7 @@ static bool is_steady(const struct guest *guest)
 /* Its contexts still grow, and nobody has measured them: it has more by now than was seen. */
 static bool is_growing(const struct guest *guest)
 {
-        return guest->context_bytes == 0 && seen_bytes(guest) > 0 && !is_steady(guest);
+        return guest->context.bytes == 0 && seen_bytes(guest) > 0 && !is_steady(guest);
 }
 
 /* 0: nothing is known. */
@@ -76,7 +76,7 @@ static uint64_t known_bytes(const struct guest *guest)
 {
         uint64_t seen = seen_bytes(guest);
 
-        return seen > guest->context_bytes ? seen : guest->context_bytes;
+        return seen > guest->context.bytes ? seen : guest->context.bytes;
 }
 
 static uint64_t context_bytes(const struct guest *guest, const struct device *device)
@@ -105,9 +105,9 @@ static void keep(struct guest *guest, uint64_t bytes)
 
         if (bytes > device->memory_total)
                 bytes = device->memory_total; /* whatever a mover has told */
-        if (bytes == guest->context_bytes)
+        if (bytes == guest->context.bytes)
                 return;
-        guest->context_bytes = bytes;
+        guest->context.bytes = bytes;
         (void)store_put_footprint(guest->instance->manager->store, guest->instance->id, guest->pid,
                                   bytes); /* if not, the next manager assumes what is usual */
 }
@@ -129,7 +129,7 @@ void footprint_measure(struct guest *guest, uint64_t bytes)
         bytes -= use.fixed;
         log_event(LOG_LEVEL_DEBUG, "measured a context", "vgpu=%s pid=%d bytes=%llu known=%llu",
                   guest->instance->name, (int)guest->pid, (unsigned long long)bytes,
-                  (unsigned long long)guest->context_bytes);
+                  (unsigned long long)guest->context.bytes);
         keep(guest, bytes > seen ? bytes : seen);
 }
 
@@ -139,5 +139,5 @@ void footprint_load(struct guest *guest)
 
         if (store_get_footprint(guest->instance->manager->store, guest->instance->id, guest->pid,
                                 &bytes) == 0)
-                guest->context_bytes = bytes;
+                guest->context.bytes = bytes;
 }

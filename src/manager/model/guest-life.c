@@ -66,16 +66,16 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
         for (size_t i = 0; i < GATE_DEVICES_MAX; i++)
                 guest->record[i].state_slot = UINT32_MAX;
 
-        guest->context_place = instance_place(instance);
+        guest->context.place = instance_place(instance);
         list_init(&guest->link);
         list_init(&guest->sessions);
         list_init(&guest->turns);
         list_init(&guest->burial);
-        list_init(&guest->makers);
-        list_init(&guest->users);
-        list_init(&guest->boxes);
-        list_init(&guest->filled_boxes);
-        list_init(&guest->questions);
+        list_init(&guest->sharing.makers);
+        list_init(&guest->sharing.users);
+        list_init(&guest->share.boxes);
+        list_init(&guest->share.filled_boxes);
+        list_init(&guest->share.questions);
         process_get_name(pid, guest->name);
         (void)process_get_program(pid, &guest->program);
         if (container_find(&container, pid))
@@ -225,7 +225,7 @@ int guest_admit(struct guest *guest)
         if (r < 0)
                 return r;
         guest->is_waiting = false;
-        guest->context_place = instance_place(instance);
+        guest->context.place = instance_place(instance);
         r = backlog_forget_process(instance, guest->pid);
         if (r == 0)
                 r = recovery_store_process(guest);

@@ -261,7 +261,8 @@ void guest_close_target(struct guest *guest, struct guest_memory *memory)
 
 bool guest_is_valid(const struct guest *guest)
 {
-        return !guest->participant || guest->instance->operation;
+        return (!guest->participant || guest->instance->operation) &&
+               context_is_valid(&guest->context);
 }
 
 void guest_forget_memory(struct guest *guest)

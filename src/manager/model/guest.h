@@ -19,10 +19,15 @@
 #include "container/name.h"
 #include "daemon/process.h"
 #include "manager/model/account.h"
+#include "manager/model/context.h"
+#include "manager/model/gate-record.h"
 #include "manager/model/meter-record.h"
 #include "manager/model/place.h"
+#include "manager/model/refresh-record.h"
 #include "manager/model/residency-record.h"
 #include "manager/model/room.h"
+#include "manager/model/share-record.h"
+#include "manager/model/sharing-record.h"
 #include "manager/model/silence-record.h"
 #include "state/instance-page.h"
 #include "wire/gate.h"
@@ -39,19 +44,8 @@ struct page_use;
 struct participant;
 struct pool_reservation;
 struct refresh;
-struct share_news;
-struct share_question;
 struct spilled;
 struct spilling;
-
-/* What the driver's checkpoint has done to the process; in the store by these numbers. */
-enum guest_context {
-        GUEST_CONTEXT_RUNNING = 0,
-        GUEST_CONTEXT_SUSPENDING, /* was asked for; only the driver knows how far it is */
-        GUEST_CONTEXT_SUSPENDED,
-        GUEST_CONTEXT_RESUMING, /* likewise; LOCKED or RUNNING means that it was restored */
-        GUEST_CONTEXT_LOST,     /* the driver gave it up */
-};
 
 /* With the others of its vGPU? One that hung when they were resumed comes after them. */
 enum guest_presence {
@@ -82,20 +76,6 @@ struct guest_memory {
          */
         bool is_parked;
 };
-
-struct guest_answer {
-        int error;       /* 0 or a negative errno */
-        int driver_code; /* CUresult or 0 */
-        uint64_t bytes;
-        uint32_t holds;      /* CLOSE, STEP: GATE_HOLDS_* */
-        uint16_t n_launches; /* STEP: that were made */
-        bool can_step;       /* CLOSE, STEP: its gate knows STEP */
-        enum gate_fate fate; /* with an error */
-        char call[64];
-};
-
-typedef void (*guest_done_fn)(struct guest *guest, const struct guest_answer *answer,
-                              void *userdata);
 
 /* What NVML's clients see of it that changes while it runs. */
 struct guest_shown {
@@ -152,44 +132,20 @@ struct guest {
         char let_go_reason[128]; /* "": it has ended by itself */
         enum guest_presence presence;
         uint32_t slot;
-        uint32_t watch;                    /* enum gate_watch, as its gate was last told */
-        uint32_t turns_watch;              /* likewise, as the turns want it */
-        bool wants_demand, is_demand_told; /* its gate shall tell of work and of who waits at it */
-        uint32_t n_may_wait;               /* times that it may send WAITING */
-        uint32_t ticket_slot;              /* that its tickets bear, and 1; 0: they bear its own */
-        bool has_told;                     /* whose memory it has, since this manager started */
+        struct guest_watch watch;
         bool is_confined; /* in a container: it shares memory within its vGPU only */
         /* Devices that its driver saw when it was initialised, as SEEN has them; none: the one of its vGPU. */
         uint32_t seen[GATE_SEEN_MAX];
-        uint32_t n_imports;        /* pieces of others' memory that it has, as it last said */
-        struct list makers, users; /* sharing.h: whose memory it has, and who has its */
-        unsigned int n_makers;
-        uint32_t n_shared; /* times that it has begun to share memory with another */
-        char refusal[128]; /* why it got no memory of another process, last; "": it did */
-        struct list boxes, filled_boxes; /* share_box: with makers of what it has, with its users */
-        struct list questions;           /* share_question: for memory that it has made */
-        struct share_question *question; /* its own; NULL: none yet */
-        struct share_news *news;         /* of whose memory it has; NULL: none yet */
-        bool is_spoiled; /* the driver's checkpoint of it has failed for want of memory, and always will */
-        pid_t silent_maker; /* who did not answer when it last asked for memory; 0: who was asked did */
-        uint64_t n_may_tell, n_may_offer; /* times that it may send USES, OFFERED */
-        uint64_t n_refused_told;          /* allocations over the quota, when that was told last */
+        struct sharing_guest sharing;
+        struct share_guest share;
+        uint64_t n_refused_told; /* allocations over the quota, when that was told last */
         struct residency_guest residency;
         struct guest_record record[GATE_DEVICES_MAX]; /* by part */
 
-        enum guest_context context;
-        struct place context_place;  /* that it runs on or ran on last */
-        struct place context_target; /* RESUMING: that it is restored to */
-        struct {
-                enum guest_context context;
-                struct place place, target;
-        } stored;               /* of this, what the store has */
+        struct context context;
         struct silence silence; /* of the driver */
-        uint64_t context_bytes; /* that it takes of a device, as last seen; 0: not known */
 
         struct guest_room room[GATE_DEVICES_MAX]; /* by part */
-        uint64_t
-                room_deadline_ns; /* CLOCK_MONOTONIC: an undoing looks for room for its context; or 0 */
 
         struct meter_guest meter;
         struct list sessions; /* session.h */
@@ -203,12 +159,7 @@ struct guest {
         struct pool_reservation *reservation; /* where its memory is while it is off the device */
         struct clean_copy *clean_copy;        /* clean-copy.h; or NULL */
         struct refresh *refresh;              /* operation/refresh.h; NULL: there is none now */
-        struct {
-                bool is_any;      /* its copy followed it entirely, */
-                uint32_t n_works; /* when it had had so much work (instance-page.h) */
-                uint64_t n_launches;
-                uint64_t not_before_ns, pause_ns; /* CLOCK_MONOTONIC */
-        } refreshed;
+        struct refreshed refreshed;           /* what the last one was of */
         struct spilled *spilled;          /* its memory is in a file: spilled.h; NULL: it is not */
         struct spilling *spilling;        /* it is being written to one: spilling.h */
         struct pool_reservation *fetched; /* it is being read from it to here */
@@ -217,27 +168,7 @@ struct guest {
         struct participant
                 *participant; /* operation/participant.h; NULL: no operation has taken it */
 
-        struct {
-                enum gate_message message; /* 0: none */
-                bool is_sent;
-                bool is_blocked; /* but the socket was full: guest_flush() */
-                uint32_t
-                        rest_ms; /* more, once the operation's time is over, unless it is stopped */
-                uint32_t timeout_ms;
-                bool is_question;               /* TAKE */
-                bool is_of_gifts;               /* MAP */
-                struct gate_range range;        /* RELEASE, CREATE */
-                uint32_t n_launches, window_ms; /* STEP */
-                size_t n_sent;                  /* MAP: entries */
-                size_t n_received;              /* CREATE: entries */
-                size_t n_refused;               /* entries that came after @refused */
-                int refused;                    /* its user has no more descriptors: why it fails */
-                guest_done_fn done;
-                void *userdata;
-                sd_event_source *timer;
-                sd_event_source *look;  /* whether it is stopped, where that counts */
-                unsigned int n_stopped; /* looks in turn that found it stopped */
-        } request;
+        struct guest_request request; /* of its gate */
 };
 
 /* guests_count() - how many processes @instance has. */
@@ -318,7 +249,7 @@ int guest_take_source(struct guest *guest, struct guest_memory *memory);
 void guest_close_source(struct guest *guest, struct guest_memory *memory);
 void guest_close_target(struct guest *guest, struct guest_memory *memory);
 
-/* guest_is_valid() - has it nothing of an operation, unless there is one? */
+/* guest_is_valid() - has it nothing of an operation, unless there is one, and is its context as one can be? */
 bool guest_is_valid(const struct guest *guest);
 
 /* guest_forget_memory() - close all descriptors and forget the list. */

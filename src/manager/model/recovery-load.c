@@ -272,14 +272,14 @@ static int load_guest(struct instance *instance, const struct store_process *pro
                 return r;
         guest->must_stay = true; /* as far as we know, until it connects */
         guest->state = instance_is_off(instance) ? GATE_STATE_RELEASED : GATE_STATE_OPEN;
-        guest->context = process->context & ~RECOVERY_ABSENT;
+        guest->context.state = process->context & ~RECOVERY_ABSENT;
         if ((process->context & RECOVERY_ABSENT) && !instance_is_off(instance)) {
                 guest->presence = GUEST_ABSENT;
                 guest->state = GATE_STATE_RELEASED;
         }
         if (place_count(&place) == instance->n_parts)
-                guest->context_place = place;
-        guest->context_target = place_parse(instance->manager, process->context_target);
+                guest->context.place = place;
+        guest->context.target = place_parse(instance->manager, process->context_target);
         recovery_note_stored(guest);
         footprint_load(guest);
         restore_room_load(guest);                            /* before anybody else is admitted */

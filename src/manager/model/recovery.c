@@ -114,19 +114,19 @@ static int put_process(const struct guest *guest)
                 .pid = guest->pid,
                 .start_time = guest->start_time,
                 .slot = guest->slot,
-                .context = guest->context | (recovery_is_away(guest) ? RECOVERY_ABSENT : 0),
+                .context = guest->context.state | (recovery_is_away(guest) ? RECOVERY_ABSENT : 0),
         };
 
-        place_format(&guest->context_place, process.context_device);
-        place_format(&guest->context_target, process.context_target);
+        place_format(&guest->context.place, process.context_device);
+        place_format(&guest->context.target, process.context_target);
         return store_put_process(guest->instance->manager->store, &process);
 }
 
 void recovery_note_stored(struct guest *guest)
 {
-        guest->stored.context = guest->context;
-        guest->stored.place = guest->context_place;
-        guest->stored.target = guest->context_target;
+        guest->context.stored.state = guest->context.state;
+        guest->context.stored.place = guest->context.place;
+        guest->context.stored.target = guest->context.target;
 }
 
 int recovery_store_process(struct guest *guest)

@@ -10,10 +10,10 @@
 /* NULL: none, or on a device that is gone. */
 static struct room *find_target(const struct guest *guest, size_t part)
 {
-        if (guest->is_dead || guest->context != GUEST_CONTEXT_RESUMING ||
-            part >= place_count(&guest->context_target))
+        if (guest->is_dead || guest->context.state != GUEST_CONTEXT_RESUMING ||
+            part >= place_count(&guest->context.target))
                 return NULL;
-        return &guest->context_target.device[part]->room;
+        return &guest->context.target.device[part]->room;
 }
 
 static void drop_kept(struct guest *guest, size_t part, const struct room *room)
@@ -77,7 +77,7 @@ void restore_room_load(struct guest *guest)
         for (size_t part = 0; part < guest->instance->n_parts; part++)
                 if (find_target(guest, part))
                         make(&guest->room[part].kept, guest, part,
-                             guest->context_target.device[part]);
+                             guest->context.target.device[part]);
 }
 
 void restore_room_forget(struct guest *guest)

@@ -19,7 +19,7 @@ struct sharing {
 
 static void end(struct sharing *sharing)
 {
-        sharing->user->n_makers--;
+        sharing->user->sharing.n_makers--;
         list_remove(&sharing->of_user);
         list_remove(&sharing->of_maker);
         free(sharing);
@@ -29,7 +29,7 @@ bool sharing_has(const struct guest *user, const struct guest *maker)
 {
         const struct sharing *sharing;
 
-        list_for_each(sharing, &user->makers, of_user)
+        list_for_each(sharing, &user->sharing.makers, of_user)
                 if (sharing->maker == maker)
                         return true;
         return false;
@@ -40,13 +40,13 @@ static struct sharing *make(struct guest *user)
 {
         struct sharing *sharing = NULL;
 
-        if (user->n_makers < MAKERS_MAX)
+        if (user->sharing.n_makers < MAKERS_MAX)
                 sharing = calloc(1, sizeof(*sharing));
         if (!sharing)
                 return NULL;
         sharing->user = user;
-        user->n_makers++;
-        list_append(&user->makers, &sharing->of_user);
+        user->sharing.n_makers++;
+        list_append(&user->sharing.makers, &sharing->of_user);
         list_init(&sharing->of_maker);
         return sharing;
 }
@@ -54,13 +54,13 @@ static struct sharing *make(struct guest *user)
 static void set_maker(struct sharing *sharing, struct guest *maker)
 {
         sharing->maker = maker;
-        list_append(&maker->users, &sharing->of_maker);
+        list_append(&maker->sharing.users, &sharing->of_maker);
 }
 
 int sharing_add(struct guest *user, struct guest *maker)
 {
-        user->n_shared++;
-        maker->n_shared++;
+        user->sharing.n_shared++;
+        maker->sharing.n_shared++;
         struct sharing *sharing;
 
         if (sharing_has(user, maker))
@@ -78,7 +78,7 @@ static struct sharing *find_awaited(const struct guest *user, const struct gate_
 {
         struct sharing *sharing;
 
-        list_for_each(sharing, &user->makers, of_user)
+        list_for_each(sharing, &user->sharing.makers, of_user)
                 if (!sharing->maker && sharing->process.slot == process->slot &&
                     sharing->process.start_time == process->start_time &&
                     memcmp(sharing->process.vgpu, process->vgpu, sizeof(process->vgpu)) == 0)
@@ -91,7 +91,7 @@ void sharing_part(struct guest *maker, const struct gate_process *process)
         struct sharing *sharing, *after;
 
         sharing_forget(maker);
-        list_for_each_safe(sharing, after, &maker->users, of_maker) {
+        list_for_each_safe(sharing, after, &maker->sharing.users, of_maker) {
                 list_remove(&sharing->of_maker);
                 sharing->maker = NULL;
                 sharing->process = *process;
@@ -130,7 +130,7 @@ void sharing_forget(struct guest *user)
 {
         struct sharing *sharing, *after;
 
-        list_for_each_safe(sharing, after, &user->makers, of_user)
+        list_for_each_safe(sharing, after, &user->sharing.makers, of_user)
                 end(sharing);
 }
 
@@ -139,13 +139,13 @@ void sharing_end(struct guest *guest)
         struct sharing *sharing, *after;
 
         sharing_forget(guest);
-        list_for_each_safe(sharing, after, &guest->users, of_maker)
+        list_for_each_safe(sharing, after, &guest->sharing.users, of_maker)
                 end(sharing);
 }
 
 bool sharing_is_any(const struct guest *guest)
 {
-        return !list_is_empty(&guest->makers) || !list_is_empty(&guest->users);
+        return !list_is_empty(&guest->sharing.makers) || !list_is_empty(&guest->sharing.users);
 }
 
 int sharing_each_partner(struct guest *guest, int (*each)(struct guest *partner, void *userdata),
@@ -154,10 +154,10 @@ int sharing_each_partner(struct guest *guest, int (*each)(struct guest *partner,
         struct sharing *sharing;
         int r = 0;
 
-        list_for_each(sharing, &guest->makers, of_user)
+        list_for_each(sharing, &guest->sharing.makers, of_user)
                 if (r == 0 && sharing->maker)
                         r = each(sharing->maker, userdata);
-        list_for_each(sharing, &guest->users, of_maker)
+        list_for_each(sharing, &guest->sharing.users, of_maker)
                 if (r == 0)
                         r = each(sharing->user, userdata);
         return r;

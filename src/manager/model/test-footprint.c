@@ -109,10 +109,10 @@ static void test_a_context_that_grows_is_promised_what_most_take(void **state)
         fixture->guest.meter.part[0].is_steady = false;
         assert_int_equal(get(fixture, 0), 3 * most + MARGIN);
         footprint_note(&fixture->guest); /* a guess is no knowledge */
-        assert_int_equal(fixture->guest.context_bytes, 0);
+        assert_int_equal(fixture->guest.context.bytes, 0);
         see(fixture, 0, 200 * MIB);
         assert_int_equal(get(fixture, 0), 200 * MIB + MARGIN);
-        fixture->guest.context_bytes = 400 * MIB; /* measured, as it left */
+        fixture->guest.context.bytes = 400 * MIB; /* measured, as it left */
         fixture->guest.meter.part[0].is_steady = false;
         assert_int_equal(get(fixture, 0), 400 * MIB + MARGIN);
 }

@@ -36,7 +36,7 @@ static int set_up(void **state)
                 fixture->instance.part[i].device = &fixture->device[i];
         fixture->guest = (struct guest){ .instance = &fixture->instance,
                                          .slot = UINT32_MAX,
-                                         .context_bytes = 3 * GIB };
+                                         .context.bytes = 3 * GIB };
         list_append(&fixture->instance.guests, &fixture->guest.link);
         *state = fixture;
         return 0;
@@ -59,10 +59,10 @@ static void resume(struct fixture *fixture, size_t first)
         struct guest *guest = &fixture->guest;
 
         for (size_t i = 0; i < PARTS; i++) {
-                guest->context_target.device[i] = &fixture->device[first + i];
+                guest->context.target.device[i] = &fixture->device[first + i];
                 (void)restore_room_promise(guest, i, &fixture->device[first + i]);
         }
-        guest->context = GUEST_CONTEXT_RESUMING;
+        guest->context.state = GUEST_CONTEXT_RESUMING;
         assert_true(restore_room_is_valid(guest));
 }
 
@@ -77,8 +77,8 @@ static void end_operation(struct fixture *fixture)
 
 static void settle(struct fixture *fixture, enum guest_context context)
 {
-        fixture->guest.context = context;
-        fixture->guest.context_target = place_nowhere;
+        fixture->guest.context.state = context;
+        fixture->guest.context.target = place_nowhere;
         restore_room_forget(&fixture->guest);
 }
 
@@ -115,7 +115,7 @@ static void test_of_what_the_driver_was_not_asked_for_nothing_is_kept(void **sta
         struct fixture *fixture = *state;
 
         (void)restore_room_promise(&fixture->guest, 0, &fixture->device[0]);
-        fixture->guest.context = GUEST_CONTEXT_SUSPENDED;
+        fixture->guest.context.state = GUEST_CONTEXT_SUSPENDED;
         end_operation(fixture);
         expect(fixture, 0, 0);
 }
@@ -127,7 +127,7 @@ static void test_the_next_operation_takes_it_over(void **state)
 
         resume(fixture, 0);
         end_operation(fixture);
-        fixture->guest.context_bytes =
+        fixture->guest.context.bytes =
                 0; /* the call takes what it was promised, whatever is believed now */
         assert_int_equal(restore_room_promise(&fixture->guest, 0, &fixture->device[0])->bytes,
                          bytes);
@@ -161,9 +161,9 @@ static void test_the_next_manager_promises_it_at_once(void **state)
 {
         struct fixture *fixture = *state;
 
-        fixture->guest.context = GUEST_CONTEXT_RESUMING;
+        fixture->guest.context.state = GUEST_CONTEXT_RESUMING;
         for (size_t i = 0; i < PARTS; i++)
-                fixture->guest.context_target.device[i] = &fixture->device[i];
+                fixture->guest.context.target.device[i] = &fixture->device[i];
         assert_false(restore_room_is_valid(&fixture->guest));
         restore_room_load(&fixture->guest);
         assert_true(restore_room_is_valid(&fixture->guest));
@@ -175,7 +175,7 @@ static void test_on_a_device_that_is_gone_there_is_none(void **state)
 {
         struct fixture *fixture = *state;
 
-        fixture->guest.context = GUEST_CONTEXT_RESUMING;
+        fixture->guest.context.state = GUEST_CONTEXT_RESUMING;
         restore_room_load(&fixture->guest);
         assert_true(restore_room_is_valid(&fixture->guest));
 }

@@ -9,8 +9,8 @@
 /* Its context: the driver has refused it, and is asked again. */
 static bool waits_for_room(const struct guest *guest)
 {
-        return !guest->is_dead && guest->room_deadline_ns > 0 &&
-               guest->context != GUEST_CONTEXT_RUNNING;
+        return !guest->is_dead && guest->context.room_deadline_ns > 0 &&
+               guest->context.state != GUEST_CONTEXT_RUNNING;
 }
 
 bool way_back_lacks_room(const struct instance *instance)
@@ -32,7 +32,7 @@ static uint64_t context_bytes(const struct guest *guest, size_t part, const stru
         const struct guest_room *own = &guest->room[part];
         const struct room *room = &device->room;
 
-        if (guest->context == GUEST_CONTEXT_RUNNING || room_is_to(&own->returning, room) ||
+        if (guest->context.state == GUEST_CONTEXT_RUNNING || room_is_to(&own->returning, room) ||
             room_is_to(&own->kept, room))
                 return 0;
         return footprint_get(guest, part, device);

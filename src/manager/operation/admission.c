@@ -48,8 +48,8 @@ static struct device *device_of(const struct operation *operation)
 
 static bool needs_restore(const struct operation *operation, const struct guest *guest)
 {
-        return guest->context != GUEST_CONTEXT_RUNNING ||
-               !place_is_equal(&guest->context_place, &operation->target);
+        return guest->context.state != GUEST_CONTEXT_RUNNING ||
+               !place_is_equal(&guest->context.place, &operation->target);
 }
 
 static uint64_t memory_bytes(const struct guest *guest, size_t part)

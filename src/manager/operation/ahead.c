@@ -244,9 +244,9 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 static bool may_begin(const struct guest *guest)
 {
         return !guest->is_dead && guest->gate && !guest->request.done &&
-               guest->state == GATE_STATE_OPEN && guest->context == GUEST_CONTEXT_RUNNING &&
-               guest->n_imports == 0 && !sharing_is_any(guest) && !process_is_stopped(guest->pid) &&
-               guest->reservation;
+               guest->state == GATE_STATE_OPEN && guest->context.state == GUEST_CONTEXT_RUNNING &&
+               guest->sharing.n_imports == 0 && !sharing_is_any(guest) &&
+               !process_is_stopped(guest->pid) && guest->reservation;
 }
 
 void ahead_run(struct operation *operation)

@@ -56,7 +56,7 @@ static void fail_charge(struct operation *operation, struct guest *guest)
 /* Its own gate is connected still. */
 static bool is_others_silence(const struct guest *guest, const struct guest_answer *answer)
 {
-        return answer->error == -ETIMEDOUT && guest->gate && guest->silent_maker > 0;
+        return answer->error == -ETIMEDOUT && guest->gate && guest->share.silent_maker > 0;
 }
 
 static void fail_silent_maker(struct operation *operation, const struct guest *guest)
@@ -64,7 +64,7 @@ static void fail_silent_maker(struct operation *operation, const struct guest *g
         operation_fail(
                 operation, -ETIMEDOUT, "GuestLost", "end it if it hangs; the log of vgpud has more",
                 "the gate of process %d, whose memory process %d (%.40s) has, does not answer",
-                (int)guest->silent_maker, (int)guest->pid, guest->name);
+                (int)guest->share.silent_maker, (int)guest->pid, guest->name);
 }
 
 void broadcast_fail(struct operation *operation, struct guest *guest,
@@ -164,9 +164,9 @@ const char *broadcast_what_keeps(uint32_t holds)
 /* Closed it has; but the driver's checkpoint would fail, or lose the process or what it shares. */
 static void check_holds(struct operation *operation, struct guest *guest, uint32_t holds)
 {
-        if ((holds == 0 && !guest->is_spoiled) || operation->keep_context)
+        if ((holds == 0 && !guest->context.is_spoiled) || operation->keep_context)
                 return;
-        if (guest->is_spoiled) {
+        if (guest->context.is_spoiled) {
                 operation_fail(operation, -EOPNOTSUPP, "NotMovable",
                                operation->kind == &operation_suspend
                                        ? "it runs on; --keep-context evicts what can be moved"
@@ -247,7 +247,7 @@ void broadcast_ask_shared(struct operation *operation)
         struct guest *guest;
 
         operation_for_each_guest(guest, operation) {
-                if (guest->n_imports == 0)
+                if (guest->sharing.n_imports == 0)
                         continue;
                 operation_begin_part(operation);
                 guest_request_take(guest, true, BROADCAST_ANSWER_MS, on_asked, operation);
@@ -259,7 +259,7 @@ void broadcast_take(struct operation *operation)
         struct guest *guest;
 
         operation_for_each_guest(guest, operation) {
-                if (guest->n_imports == 0 || guest->state != GATE_STATE_CLOSED)
+                if (guest->sharing.n_imports == 0 || guest->state != GATE_STATE_CLOSED)
                         continue;
                 operation_begin_part(operation);
                 guest_request_take(guest, false, BROADCAST_ANSWER_MS, on_done, operation);

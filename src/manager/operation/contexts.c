@@ -47,49 +47,15 @@ static void end(struct guest *guest)
         operation_end_part(guest->instance->operation);
 }
 
-/*
- * What is done next for a process that is to be on @wanted, or suspended if that is nowhere. The mover's
- * actions start from any state of the process, so what was interrupted is simply done again: a resume
- * first of all, for only its end tells where the context is.
- */
-enum action { ACTION_NOTHING, ACTION_SUSPEND, ACTION_RESUME, ACTION_GIVE_UP };
-
-struct plan {
-        enum action action;
-        struct place from, to;
-};
-
-static struct plan plan(enum guest_context context, const struct place *place,
-                        const struct place *target, const struct place *wanted)
-{
-        bool is_there = place_is_equal(wanted, place);
-
-        switch (context) {
-        case GUEST_CONTEXT_RUNNING:
-                return (struct plan){ is_there ? ACTION_NOTHING : ACTION_SUSPEND, *place,
-                                      place_nowhere };
-        case GUEST_CONTEXT_SUSPENDING:
-                return is_there ? (struct plan){ ACTION_RESUME, *place, *wanted }
-                                : (struct plan){ ACTION_SUSPEND, *place, place_nowhere };
-        case GUEST_CONTEXT_SUSPENDED:
-                return (struct plan){ place_is_nowhere(wanted) ? ACTION_NOTHING : ACTION_RESUME,
-                                      *place, *wanted };
-        case GUEST_CONTEXT_RESUMING:
-                return (struct plan){ place_is_nowhere(target) ? ACTION_GIVE_UP : ACTION_RESUME,
-                                      *place, *target };
-        case GUEST_CONTEXT_LOST:
-                break;
-        }
-        return (struct plan){ ACTION_GIVE_UP, *place, place_nowhere };
-}
-
 /* From what the store says, would the next manager, who undoes the same, do what we are about to do? */
-static bool is_foreseen(const struct guest *guest, enum action action, const struct place *target)
+static bool is_foreseen(const struct guest *guest, enum context_action action,
+                        const struct place *target)
 {
-        struct plan next = plan(guest->stored.context, &guest->stored.place, &guest->stored.target,
-                                &guest->participant->context.wanted);
+        struct context_plan next =
+                context_plan(guest->context.stored.state, &guest->context.stored.place,
+                             &guest->context.stored.target, &guest->participant->context.wanted);
 
-        return next.action == action && place_is_equal(&next.from, &guest->context_place) &&
+        return next.action == action && place_is_equal(&next.from, &guest->context.place) &&
                place_is_equal(&next.to, target);
 }
 
@@ -102,14 +68,15 @@ static int enter(struct guest *guest, enum guest_context context, const struct p
         struct operation *operation = guest->instance->operation;
         int r;
 
-        guest->participant->context.before.context = guest->context;
-        guest->participant->context.before.target = guest->context_target;
-        guest->context = context;
-        guest->context_target = *target;
+        guest->participant->context.before.context = guest->context.state;
+        guest->participant->context.before.target = guest->context.target;
+        context_become(&guest->context, context, target);
         r = recovery_store_process(guest);
         if (r == 0 ||
             (operation->is_undoing &&
-             is_foreseen(guest, place_is_nowhere(target) ? ACTION_SUSPEND : ACTION_RESUME, target)))
+             is_foreseen(guest,
+                         place_is_nowhere(target) ? CONTEXT_ACTION_SUSPEND : CONTEXT_ACTION_RESUME,
+                         target)))
                 return 0;
         operation_fail_store(operation, r, "noting what the driver is asked for");
         return r;
@@ -118,18 +85,17 @@ static int enter(struct guest *guest, enum guest_context context, const struct p
 /* The call has not been made, or did nothing: so there is nothing to undo. */
 static void step_back(struct guest *guest)
 {
-        guest->context = guest->participant->context.before.context;
-        guest->context_target = guest->participant->context.before.target;
+        context_become(&guest->context, guest->participant->context.before.context,
+                       &guest->participant->context.before.target);
         (void)recovery_store_process(guest);
 }
 
 static void settle(struct guest *guest, enum guest_context context, struct place place)
 {
         /* After that the driver answers imports with 3. */
-        guest->takes_no_gifts |= !place_is_equal(&guest->context_place, &place);
-        guest->context = context;
-        guest->context_place = place;
-        guest->context_target = place_nowhere;
+        guest->takes_no_gifts |= !place_is_equal(&guest->context.place, &place);
+        context_become(&guest->context, context, &place_nowhere);
+        guest->context.place = place;
         restore_room_forget(guest);
         (void)recovery_store_process(guest); /* if not, the next manager does the call again */
 }
@@ -178,7 +144,7 @@ static void fail(struct guest *guest, const struct device *device, const struct 
                 operation_lost_mover(operation, device);
         else if (is_dead)
                 (void)0; /* it died; what is left of it is buried at the end */
-        else if (guest->context == GUEST_CONTEXT_LOST)
+        else if (guest->context.state == GUEST_CONTEXT_LOST)
                 operation_lose_guest(operation, guest);
         else if (done->error == -EINPROGRESS)
                 operation_fail_silent(operation, guest);
@@ -358,7 +324,7 @@ static void hold_left(struct guest *guest, size_t part)
 /* NULL: it is that of the mover that calls. */
 static struct device *find_lender(const struct guest *guest, size_t part)
 {
-        struct device *device = guest->context_place.device[part];
+        struct device *device = guest->context.place.device[part];
 
         return device == guest->instance->operation->source.device[0] ? NULL : device;
 }
@@ -370,7 +336,7 @@ static void on_suspended(struct mover *mover, const struct mover_done *done, voi
         (void)mover;
         if (done->error == 0 || has_no_context(guest, done)) {
                 count_time(guest->instance->operation, done);
-                settle(guest, GUEST_CONTEXT_SUSPENDED, guest->context_place);
+                settle(guest, GUEST_CONTEXT_SUSPENDED, guest->context.place);
                 note_left(guest, done);
                 /* In an undo the process is on the target, and the mover of the source calls. */
                 end_lending_of(guest, 0, MOVER_CALL_CHECKPOINT);
@@ -378,15 +344,15 @@ static void on_suspended(struct mover *mover, const struct mover_done *done, voi
                 return;
         }
         end_lending(guest, MOVER_CALL_CHECKPOINT);
-        guest->is_spoiled |= operation_is_spoiled(done->call, done->driver_code);
+        guest->context.is_spoiled |= operation_is_spoiled(done->call, done->driver_code);
         if (done->error == -EINPROGRESS)
                 silence_begin(guest, guest->instance->operation->source.device[0], done->call);
         if (done->is_untouched)
                 step_back(guest);
         else if (done->process_state == 0)
-                settle(guest, GUEST_CONTEXT_RUNNING, guest->context_place);
+                settle(guest, GUEST_CONTEXT_RUNNING, guest->context.place);
         else if (done->process_state == CU_PROCESS_STATE_FAILED)
-                settle(guest, GUEST_CONTEXT_LOST, guest->context_place);
+                settle(guest, GUEST_CONTEXT_LOST, guest->context.place);
         fail(guest, guest->instance->operation->source.device[0], done);
 }
 
@@ -531,13 +497,13 @@ static bool waits_for_room(struct guest *guest, const struct device *device)
         const struct operation *operation = guest->instance->operation;
         uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
 
-        if (guest->room_deadline_ns == 0) {
-                guest->room_deadline_ns = now_ns + operation->timeout_ms * 1000000ull;
+        if (guest->context.room_deadline_ns == 0) {
+                guest->context.room_deadline_ns = now_ns + operation->timeout_ms * 1000000ull;
                 log_event_of(guest->payer, LOG_LEVEL_WARNING, "waiting for room to go back",
                              "vgpu=%s pid=%d device=%u", guest->instance->name, (int)guest->pid,
                              device->index);
         }
-        return now_ns < guest->room_deadline_ns &&
+        return now_ns < guest->context.room_deadline_ns &&
                sd_event_add_time_relative(guest->instance->manager->event,
                                           &guest->participant->context.timer, CLOCK_MONOTONIC,
                                           ROOM_LOOK_US, 1000, on_room_time, guest) >= 0;
@@ -552,10 +518,10 @@ static void end_resume(struct guest *guest, const struct device *device,
         if (done->is_untouched) {
                 step_back(guest);
         } else if (done->process_state == CU_PROCESS_STATE_CHECKPOINTED) {
-                bool was_detour = !place_is_equal(&guest->context_target,
+                bool was_detour = !place_is_equal(&guest->context.target,
                                                   &guest->participant->context.wanted);
 
-                settle(guest, GUEST_CONTEXT_SUSPENDED, guest->context_place);
+                settle(guest, GUEST_CONTEXT_SUSPENDED, guest->context.place);
                 if (was_detour) { /* it need not have gone there */
                         step(guest);
                         return;
@@ -564,7 +530,7 @@ static void end_resume(struct guest *guest, const struct device *device,
                     waits_for_room(guest, device))
                         return;
         } else if (done->process_state == CU_PROCESS_STATE_FAILED) {
-                settle(guest, GUEST_CONTEXT_LOST, guest->context_place);
+                settle(guest, GUEST_CONTEXT_LOST, guest->context.place);
         }
         fail(guest, device, done);
 }
@@ -575,17 +541,17 @@ static void on_resumed(struct mover *mover, const struct mover_done *done, void 
 
         (void)mover;
         if (done->error == -EINPROGRESS)
-                silence_begin(guest, guest->context_target.device[0], done->call);
+                silence_begin(guest, guest->context.target.device[0], done->call);
         if (done->error != 0 && !has_no_context(guest, done)) {
-                end_resume(guest, guest->context_target.device[0], done);
+                end_resume(guest, guest->context.target.device[0], done);
                 return;
         }
         end_lending(guest, MOVER_CALL_RESTORE);
         count_time(guest->instance->operation, done);
         for (size_t i = 0; i < guest->instance->n_parts; i++)
-                room_turn(restore_room_promise(guest, i, guest->context_target.device[i]));
+                room_turn(restore_room_promise(guest, i, guest->context.target.device[i]));
         open_ceilings(guest);
-        settle(guest, GUEST_CONTEXT_RUNNING, guest->context_target);
+        settle(guest, GUEST_CONTEXT_RUNNING, guest->context.target);
         step(guest);
 }
 
@@ -703,10 +669,10 @@ static void on_lent(struct mover *mover, const struct mover_done *done, void *us
         (void)mover;
         if (done->error == -ENOSPC) {
                 end_lending(guest, MOVER_CALL_CHECKPOINT);
-                fail_unasked(guest, guest->context_place.device[job->part], -ENOSPC);
+                fail_unasked(guest, guest->context.place.device[job->part], -ENOSPC);
                 return;
         }
-        job->lent = done->error == 0 ? guest->context_place.device[job->part] : NULL;
+        job->lent = done->error == 0 ? guest->context.place.device[job->part] : NULL;
         lend(guest, job->part + 1);
 }
 
@@ -762,7 +728,7 @@ static void suspend(struct guest *guest)
 /* The room is free from here on, but for those who were promised it. */
 static struct room_promise *return_room(struct guest *guest, size_t part)
 {
-        struct device *device = guest->context_target.device[part];
+        struct device *device = guest->context.target.device[part];
         struct room_promise *promise = restore_room_promise(guest, part, device);
 
         room_return(promise);
@@ -774,12 +740,12 @@ static struct room_promise *return_room(struct guest *guest, size_t part)
 /* By a mover of the devices that it enters, which holds the room for it there. */
 static void call_resume(struct guest *guest)
 {
-        struct device *target = guest->context_target.device[0];
+        struct device *target = guest->context.target.device[0];
         struct mover_pair pairs[MOVER_PAIRS_MAX];
         struct mover_checkpoint_options options = {
                 .timeout_ms = guest->instance->operation->timeout_ms,
                 .pairs = pairs,
-                .n_pairs = make_pairs(&guest->context_place, &guest->context_target, pairs),
+                .n_pairs = make_pairs(&guest->context.place, &guest->context.target, pairs),
                 .call_ms = get_call_ms(guest),
         };
         struct mover *mover;
@@ -807,7 +773,7 @@ static void on_state(struct mover *mover, const struct mover_done *done, void *u
 
         (void)mover;
         if (done->error == 0 && done->process_state == CU_PROCESS_STATE_CHECKPOINTED)
-                end_resume(job->guest, job->guest->context_target.device[job->part], &none);
+                end_resume(job->guest, job->guest->context.target.device[job->part], &none);
         else
                 call_resume(job->guest);
 }
@@ -815,7 +781,7 @@ static void on_state(struct mover *mover, const struct mover_done *done, void *u
 static void fail_to_make_room(struct guest *guest, size_t part, int error)
 {
         end_lending(guest, MOVER_CALL_RESTORE);
-        fail_unasked(guest, guest->context_target.device[part], error);
+        fail_unasked(guest, guest->context.target.device[part], error);
 }
 
 static void look_at_state(struct guest_job *job, struct mover *mover)
@@ -839,7 +805,7 @@ static void on_room_made(struct mover *mover, const struct mover_done *done, voi
                 fail_to_make_room(job->guest, job->part, done->error);
                 return;
         }
-        job->lent = job->guest->context_target.device[job->part];
+        job->lent = job->guest->context.target.device[job->part];
         make_room(job->guest, job->part + 1);
 }
 
@@ -873,7 +839,7 @@ static void make_room(struct guest *guest, size_t part)
                 call_resume(guest);
                 return;
         }
-        device = guest->context_target.device[part];
+        device = guest->context.target.device[part];
         r = device_get_mover(device, &mover);
         if (r == 0)
                 r = mover_hold(mover, guest->pid, restore_room_promise(guest, part, device)->bytes,
@@ -903,7 +869,7 @@ static void give_up(struct guest *guest)
 {
         struct operation *operation = guest->instance->operation;
 
-        if (guest->context == GUEST_CONTEXT_RESUMING) {
+        if (guest->context.state == GUEST_CONTEXT_RESUMING) {
                 operation_fail(operation, -ENODEV, "GuestLost",
                                "start vgpud again when the device is there, or end the process",
                                "process %d (%.40s) was being restored on a device that is gone",
@@ -963,19 +929,20 @@ static void fail_silent(struct guest *guest)
 
 static void step(struct guest *guest)
 {
-        struct plan next = plan(guest->context, &guest->context_place, &guest->context_target,
-                                &guest->participant->context.wanted);
+        struct context_plan next =
+                context_plan(guest->context.state, &guest->context.place, &guest->context.target,
+                             &guest->participant->context.wanted);
 
-        if (guest->is_dead || next.action == ACTION_NOTHING)
+        if (guest->is_dead || next.action == CONTEXT_ACTION_NOTHING)
                 end(guest);
         else if (silence_lasts(guest))
                 fail_silent(guest);
-        else if (next.action != ACTION_GIVE_UP && process_is_stopped(guest->pid)) {
+        else if (next.action != CONTEXT_ACTION_GIVE_UP && process_is_stopped(guest->pid)) {
                 if (!waits_until_it_runs(guest))
                         fail_halted(guest);
-        } else if (next.action == ACTION_SUSPEND)
+        } else if (next.action == CONTEXT_ACTION_SUSPEND)
                 suspend(guest);
-        else if (next.action == ACTION_RESUME)
+        else if (next.action == CONTEXT_ACTION_RESUME)
                 resume(guest, &next.to);
         else
                 give_up(guest);
@@ -985,7 +952,7 @@ void contexts_move(struct operation *operation, struct guest *guest, const struc
 {
         operation_begin_part(operation);
         guest->participant->context.wanted = *wanted;
-        guest->room_deadline_ns = 0;
+        guest->context.room_deadline_ns = 0;
         guest->participant->context.asking_deadline_ns = 0;
         guest->participant->context.halted_deadline_ns = 0;
         step(guest);

@@ -60,8 +60,8 @@ static void expect_back(struct operation *operation)
                 return;
         handover_expect_back(operation);
         operation_for_each_guest(guest, operation) {
-                if (guest->context == GUEST_CONTEXT_RUNNING &&
-                    place_is_equal(&guest->context_place, &operation->source))
+                if (guest->context.state == GUEST_CONTEXT_RUNNING &&
+                    place_is_equal(&guest->context.place, &operation->source))
                         continue;
                 for (size_t i = 0; i < operation->instance->n_parts; i++)
                         admission_expect_back(operation, guest, i);

@@ -148,7 +148,8 @@ static void on_opened(struct guest *guest, const struct guest_answer *answer, vo
         (void)userdata;
         if (answer->error || guest->n_connections != refresh->n_connections)
                 end_distrusted(guest, "its gate hung up");
-        else if (guest->n_shared != refresh->n_shared) /* that process may have written to it */
+        else if (guest->sharing.n_shared !=
+                 refresh->n_shared) /* that process may have written to it */
                 end_distrusted(guest, "it began to share memory");
         else
                 end(guest, refresh->is_whole     ? NULL
@@ -406,7 +407,7 @@ static bool may_be_asked(const struct guest *guest)
 {
         return !guest->is_dead && !guest->is_waiting && guest->gate && !guest->request.done &&
                guest->presence == GUEST_PRESENT && guest->state == GATE_STATE_OPEN &&
-               guest->context == GUEST_CONTEXT_RUNNING && guest->n_imports == 0 &&
+               guest->context.state == GUEST_CONTEXT_RUNNING && guest->sharing.n_imports == 0 &&
                !sharing_is_any(guest) && !process_is_stopped(guest->pid);
 }
 
@@ -458,7 +459,7 @@ bool refresh_start(struct guest *guest)
         if (!refresh)
                 return false;
         refresh->device = device;
-        refresh->n_shared = guest->n_shared;
+        refresh->n_shared = guest->sharing.n_shared;
         refresh->began_ns = clock_now(CLOCK_MONOTONIC);
         guest->refresh = refresh;
         device->refreshing = guest;

@@ -113,7 +113,7 @@ static int refuse_move(const struct operation *operation, struct guest *guest,
 
 static bool shares(const struct guest *guest)
 {
-        return sharing_is_any(guest) || guest->n_imports > 0;
+        return sharing_is_any(guest) || guest->sharing.n_imports > 0;
 }
 
 int shared_check_image(const struct instance *instance, struct failure *failure)
@@ -133,7 +133,7 @@ int shared_check_image(const struct instance *instance, struct failure *failure)
 
 static bool is_untold(const struct guest *guest)
 {
-        return !guest->has_told && !guest->is_dead && !guest->is_waiting &&
+        return !guest->sharing.has_told && !guest->is_dead && !guest->is_waiting &&
                guest->presence != GUEST_ABSENT; /* who shares is never left behind */
 }
 

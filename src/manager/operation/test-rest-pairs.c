@@ -20,8 +20,8 @@ static int set_up(void **state)
         (void)state;
         for (int i = 0; i < MANY; i++) {
                 guest[i] = (struct guest){ .pid = i + 1, .participant = &participant[i] };
-                list_init(&guest[i].makers);
-                list_init(&guest[i].users);
+                list_init(&guest[i].sharing.makers);
+                list_init(&guest[i].sharing.users);
                 all[i] = &guest[i];
         }
         return 0;

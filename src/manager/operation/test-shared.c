@@ -28,8 +28,8 @@ static void add(struct guest *guest, const char *name)
                                  .pid = getpid(),
                                  .participant = &participant };
         snprintf(guest->name, sizeof(guest->name), "%s", name);
-        list_init(&guest->makers);
-        list_init(&guest->users);
+        list_init(&guest->sharing.makers);
+        list_init(&guest->sharing.users);
         list_append(&instance.guests, &guest->link);
 }
 
@@ -61,7 +61,7 @@ static int tear_down(void **state)
 static void come_back(struct guest *guest, bool has_seen_all)
 {
         guest->n_connections = 1;
-        guest->has_told = true;
+        guest->sharing.has_told = true;
         guest->seen[0] = gate_mark(device[0].uuid);
         guest->seen[1] = has_seen_all ? gate_mark(device[1].uuid) : 0;
 }
@@ -106,10 +106,10 @@ static void test_all_gates_that_run_are_waited_for(void **state)
         check(-EAGAIN, "TimedOut", "(maker) of vGPU job has not come back to vgpud yet");
         come_back(&maker, false);
         user.n_connections = 1;
-        user.n_imports = 1;
+        user.sharing.n_imports = 1;
         check(-EAGAIN, "TimedOut", "(user) of vGPU job has not told vgpud");
         come_back(&user, false);
-        user.n_imports = 0;
+        user.sharing.n_imports = 0;
         check(0, NULL, NULL);
 }
 

@@ -283,6 +283,6 @@ void undo_release(struct operation *operation)
         struct guest *guest;
 
         operation_for_each_guest(guest, operation)
-                if (guest->context == GUEST_CONTEXT_RUNNING)
+                if (guest->context.state == GUEST_CONTEXT_RUNNING)
                         bring_back(operation, guest);
 }

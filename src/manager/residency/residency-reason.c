@@ -87,7 +87,7 @@ static uint64_t sum_beside(const struct instance *instance, size_t part)
         if (residency_awaits_turn(instance) && !instance_is_off(instance))
                 sum -= guests_get_used_of(instance, &instance->part[part]);
         list_for_each(guest, &instance->guests, link)
-                if (guest->context == GUEST_CONTEXT_RUNNING)
+                if (guest->context.state == GUEST_CONTEXT_RUNNING)
                         sum += footprint_get(guest, part, instance->part[part].device);
         return sum;
 }

@@ -31,7 +31,7 @@ static bool has_context(const struct guest *guest, size_t part)
         struct page_use use;
 
         guest_get_use_of(guest, &guest->instance->part[part], &use);
-        return use.had_context || use.fixed > 0 || guest->context_bytes > 0 ||
+        return use.had_context || use.fixed > 0 || guest->context.bytes > 0 ||
                guest->meter.part[part].context_bytes > 0;
 }
 
@@ -80,7 +80,7 @@ uint64_t residency_get_return(const struct instance *instance, size_t part)
                 if (!residency_takes_part(guest))
                         continue;
                 sum += movable_bytes(guest, part);
-                if (guest->context != GUEST_CONTEXT_RUNNING)
+                if (guest->context.state != GUEST_CONTEXT_RUNNING)
                         sum += footprint_get(guest, part, instance->part[part].device);
         }
         return sum;

@@ -34,7 +34,7 @@ static bool had_work(struct guest *guest)
 
         guest->residency.n_works = n_works;
         guest->residency.n_launches = n_launches;
-        return is_new || n_works == 0 || !guest->gate || guest->watch == GATE_WATCH_NOTHING ||
+        return is_new || n_works == 0 || !guest->gate || guest->watch.told == GATE_WATCH_NOTHING ||
                atomic_load(&slot->work) != INSTANCE_PAGE_IDLE;
 }
 
@@ -96,7 +96,7 @@ void residency_find_hold(const struct instance *instance, char *text, size_t siz
                 if (use.holds)
                         snprintf(text, size, "process %d (%.40s) holds %s", (int)guest->pid,
                                  guest->name, broadcast_what_keeps(use.holds));
-                else if (guest->is_spoiled)
+                else if (guest->context.is_spoiled)
                         snprintf(text, size, "process %d (%.40s) " BROADCAST_SPOILED,
                                  (int)guest->pid, guest->name);
         }

@@ -10,7 +10,7 @@
 #include "base/size.h"
 #include "daemon/log.h"
 #include "daemon/process.h"
-#include "manager/guests/guest-request.h"
+#include "manager/guests/guest-watch.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"

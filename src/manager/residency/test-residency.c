@@ -162,7 +162,7 @@ static struct instance_page_slot *join_waiting(struct fixture *fixture, uint64_t
 
         assert_int_equal(page_take_slot(page, &slot), 0);
         join(fixture, &fixture->guest[0], slot);
-        fixture->guest[0].watch = GATE_WATCH_NOTHING;
+        fixture->guest[0].watch.told = GATE_WATCH_NOTHING;
         room_init(&fixture->device.room);
         atomic_store(&page->map->slot[slot].wanted, wanted);
         return &page->map->slot[slot];

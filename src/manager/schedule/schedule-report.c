@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "daemon/log.h"
-#include "manager/guests/guest-request.h"
+#include "manager/guests/guest-watch.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
