@@ -65,6 +65,7 @@ static struct {
         enum gate_fate fate; /* other than STAYS: it has been said, and the connection is to end */
         int fds[PACKET_FDS_MAX]; /* that came with the message; the child of a fork closes them */
         size_t n_fds;
+        bool has_lost_fds; /* more came than the process may have: none is here */
 } agent = { .socket = -1, .offered_fd = -1 };
 
 union message {
@@ -273,7 +274,9 @@ static int on_map(const union message *message, int *fds)
         if (!agent.series.is_under_way)
                 begin_series();
         if (agent.series.error == 0) {
-                agent.series.error = move_attach(&agent.series.move, &message->allocations, fds);
+                agent.series.error = agent.has_lost_fds ? -EMFILE
+                                                        : move_attach(&agent.series.move,
+                                                                      &message->allocations, fds);
                 if (agent.series.error < 0)
                         move_detach();
         }
@@ -467,7 +470,7 @@ static int act(const union message *message, size_t size, int *fds, size_t n_fds
                 if (header->message != actions[i].type)
                         continue;
                 if (header->message == GATE_MAP)
-                        n_fds_wanted = message->allocations.count;
+                        n_fds_wanted = agent.has_lost_fds ? 0 : message->allocations.count;
                 if (header->message == GATE_IMPORTED && size == sizeof(message->imported))
                         n_fds_wanted = message->imported.error == 0;
                 if (header->message == GATE_BOX && size == sizeof(message->box))
@@ -479,11 +482,15 @@ static int act(const union message *message, size_t size, int *fds, size_t n_fds
         return -EPROTO;
 }
 
-/* The process has too many open files: the kernel drops the descriptor. */
-static bool has_lost_fd(const union message *message, size_t size)
+/* The process has too many open files: the kernel drops descriptors, and what we have got of them is closed. */
+static bool has_lost_fds(const union message *message, size_t size)
 {
-        return size == sizeof(message->imported) && message->header.magic == GATE_WIRE_MAGIC &&
-               message->header.message == GATE_IMPORTED;
+        const struct gate_header *header = &message->header;
+
+        if (size < sizeof(*header) || header->magic != GATE_WIRE_MAGIC)
+                return false;
+        return (header->message == GATE_IMPORTED && size == sizeof(message->imported)) ||
+               (header->message == GATE_MAP && size == sizeof(message->allocations));
 }
 
 /* There is a message: nobody who wants to fork waits for it. */
@@ -494,11 +501,12 @@ static int receive(union message *message, size_t *ret_size)
         fork_guard_enter();
         r = packet_receive(agent.socket, message, ret_size, agent.fds, &agent.n_fds);
         fork_guard_leave();
-        if (r == -EMSGSIZE && has_lost_fd(message, *ret_size)) {
+        agent.has_lost_fds = r == -EMSGSIZE && has_lost_fds(message, *ret_size);
+        if (!agent.has_lost_fds)
+                return r;
+        if (message->header.message == GATE_IMPORTED)
                 message->imported.error = EMFILE;
-                r = 0;
-        }
-        return r;
+        return 0;
 }
 
 static void drop_fds(void)

@@ -438,14 +438,19 @@ struct gate_result fake_give(size_t first, size_t n)
 
 struct gate_result fake_map(void)
 {
+        return fake_map_in_parts(GATE_BATCH_MAX);
+}
+
+struct gate_result fake_map_in_parts(size_t most)
+{
         struct gate_result result;
         size_t done = 0;
 
         do {
                 size_t n = fake_memory.n - done;
 
-                if (n > GATE_BATCH_MAX)
-                        n = GATE_BATCH_MAX;
+                if (n > most)
+                        n = most;
                 send_map(done, n, done + n == fake_memory.n ? GATE_BATCH_LAST : 0);
                 done += n;
         } while (done < fake_memory.n);

@@ -97,8 +97,9 @@ struct fake_memory {
 extern struct fake_memory fake_memory;
 void fake_memory_drop(void); /* close the descriptors */
 
-/* fake_map() - undo a release with the descriptors of fake_memory. fake_give() - a few of them, as given. */
+/* fake_map() - undo a release with the descriptors of fake_memory; fake_map_in_parts(): of so many. fake_give() - a few of them, as given. */
 struct gate_result fake_map(void);
+struct gate_result fake_map_in_parts(size_t most);
 struct gate_result fake_give(size_t first, size_t n);
 
 /* fake_send() - any bytes with any descriptors; fake_receive() - any message but SEEN. -errno of the socket. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An export by a program that may have few open files. */
+/* Exports, and their undo, by a program that may have few open files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/size.h"
 #include "base/test.h"
@@ -57,11 +59,40 @@ FAKE_TEST(test_a_batch_for_which_there_are_too_few_descriptors_goes_in_parts)
         fake_guest_check();
 }
 
+/* So many more descriptors than now. */
+static void allow_more(rlim_t n)
+{
+        struct rlimit limit;
+        int next = dup(STDIN_FILENO);
+
+        check(next >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0);
+        close(next);
+        limit.rlim_cur = (rlim_t)next + n;
+        check(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+}
+
+FAKE_TEST(test_memory_for_whose_descriptors_there_is_no_room_comes_back_in_parts)
+{
+        fake_guest_start(GIB);
+        fake_guest_fill();
+        fake_guest_close();
+        fake_guest_command(GATE_EXPORT);
+        fake_guest_command(GATE_RELEASE);
+        allow_more(8);
+        check(fake_memory.n > 8);
+        check(fake_map().error == EMFILE);
+        check(fake_map_in_parts(4).error == 0);
+        fake_guest_command(GATE_OPEN);
+        fake_guest_check();
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(
                         test_a_batch_for_which_there_are_too_few_descriptors_goes_in_parts),
+                cmocka_unit_test(
+                        test_memory_for_whose_descriptors_there_is_no_room_comes_back_in_parts),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,7 +40,8 @@
  * the driver's own checkpoint (the restore fails with 801), and after a move to another device an
  * import fails or is slow. MAP imports all the same, as the undo of a RELEASE whose copy did not
  * come about: the gate keeps those descriptors, answers the next EXPORT with them, and the next
- * RELEASE lets them go. Where MAP fails, CREATE and a copy take its place.
+ * RELEASE lets them go. A process that may not have so many descriptors at once says so (EMFILE, nothing is mapped), and
+ * gets fewer in each MAP. Where MAP fails, CREATE and a copy take its place.
  *
  * MAP with GIVEN is for memory that another guest has left, and that has been filled anew for this one: so
  * the driver need not clear it and make it anew. All descriptors are kept. It takes the place of CREATE, and

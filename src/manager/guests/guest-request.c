@@ -228,6 +228,12 @@ static int send_command(struct guest *guest)
         return gate_link_send(guest->gate, &command, sizeof(command), NULL, 0);
 }
 
+/* So many descriptors a gate gets at once: fewer where its process may not have so many more (EMFILE). */
+static size_t map_width(const struct guest *guest)
+{
+        return guest->map_width ? guest->map_width : GATE_BATCH_MAX;
+}
+
 static int send_map_batch(struct guest *guest)
 {
         struct gate_allocations batch = {
@@ -236,7 +242,7 @@ static int send_map_batch(struct guest *guest)
         size_t first = guest->request.n_sent;
         int fds[GATE_BATCH_MAX], r;
 
-        while (batch.count < GATE_BATCH_MAX && first + batch.count < guest->n_memory) {
+        while (batch.count < map_width(guest) && first + batch.count < guest->n_memory) {
                 const struct guest_memory *memory = &guest->memory[first + batch.count];
 
                 batch.allocation[batch.count] =
@@ -515,6 +521,19 @@ static bool makes_parts(const struct guest *guest)
         return guest->request.message == GATE_CREATE || guest->request.is_of_gifts;
 }
 
+/* It has mapped nothing of them. Where it keeps descriptors for good, that ends with one at a time. */
+static bool map_in_smaller_parts(struct guest *guest, const struct gate_result *result)
+{
+        if (result->error != EMFILE || guest->request.message != GATE_MAP ||
+            guest->request.is_of_gifts || guest->request.n_sent < guest->n_memory ||
+            map_width(guest) == 1)
+                return false;
+        guest->map_width = (uint32_t)(map_width(guest) / 2);
+        guest->request.n_sent = 0;
+        (void)send_map(guest);
+        return true;
+}
+
 static int receive_result(struct guest *guest, enum gate_state state, const void *message,
                           size_t size)
 {
@@ -525,6 +544,8 @@ static int receive_result(struct guest *guest, enum gate_state state, const void
                 return -EPROTO;
         if (result->error == 0 && !guest->request.refused && !is_complete(guest))
                 return -EPROTO;
+        if (map_in_smaller_parts(guest, result))
+                return 0;
         if (makes_parts(guest) && result->state == GATE_STATE_RELEASED)
                 state = GATE_STATE_RELEASED; /* a part of it is still without memory */
         answer.error = -result->error;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When a gate may tell that a thread waits at it: once for each time that it was closed. And how long one that is stopped is
- * waited for.
+ * When a gate may tell that a thread waits at it: once for each time that it was closed. How long one that is stopped is
+ * waited for. And how many descriptors it gets at once.
  */
 #include <errno.h>
 #include <signal.h>
@@ -30,12 +30,20 @@ struct fixture {
         struct guest guest;
 };
 
+static size_t n_maps, n_most; /* MAP messages, and the most descriptors in one */
+
 int __wrap_gate_link_send(struct gate_link *link, const void *message, size_t size, const int *fds,
                           size_t n_fds);
 int __wrap_gate_link_send(struct gate_link *link, const void *message, size_t size, const int *fds,
                           size_t n_fds)
 {
-        (void)link, (void)message, (void)size, (void)fds, (void)n_fds;
+        const struct gate_header *header = message;
+
+        (void)link, (void)size, (void)fds;
+        if (header->message == GATE_MAP) {
+                n_maps++;
+                n_most = n_fds > n_most ? n_fds : n_most;
+        }
         return 0;
 }
 
@@ -123,6 +131,48 @@ static void test_once_for_each_time_that_it_was_closed(void **state)
                 assert_int_equal(waiting(fixture), -EPROTO);
                 open_gate(fixture);
         }
+}
+
+static int map_error = 1;
+
+static void note_map(struct guest *guest, const struct guest_answer *answer, void *userdata)
+{
+        (void)guest, (void)userdata;
+        map_error = answer->error;
+}
+
+static void answer_map(struct fixture *fixture, int error)
+{
+        const struct gate_result message = {
+                .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_MAPPED },
+                .error = error,
+        };
+
+        n_maps = n_most = 0;
+        assert_int_equal(guest_receive(&fixture->guest, &message, sizeof(message), NULL, 0), 0);
+}
+
+static void test_who_may_have_few_descriptors_gets_fewer_at_once(void **state)
+{
+        struct guest_memory memory[200] = { 0 };
+        struct fixture *fixture = *state;
+
+        fixture->guest.memory = memory;
+        fixture->guest.n_memory = 200;
+        n_maps = n_most = 0;
+        guest_request(&fixture->guest, GATE_MAP, TIMEOUT_MS, note_map, NULL);
+        assert_int_equal(n_maps, 4);
+        for (size_t width = 32; width > 0; width /= 2) {
+                answer_map(fixture, EMFILE);
+                assert_int_equal(n_most, width);
+                assert_int_equal(n_maps, (200 + width - 1) / width);
+                assert_int_equal(map_error, 1);
+        }
+        answer_map(fixture, EMFILE); /* of one */
+        assert_int_equal(n_maps, 0);
+        assert_int_equal(map_error, -EMFILE);
+        fixture->guest.memory = NULL;
+        fixture->guest.n_memory = 0;
 }
 
 static void test_also_after_a_step_that_failed(void **state)
@@ -238,6 +288,8 @@ int main(void)
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_also_after_a_step_that_failed, set_up,
                                                 tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_who_may_have_few_descriptors_gets_fewer_at_once, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_not_for_a_gate_that_could_not_be_closed,
                                                 set_up, tear_down),
                 cmocka_unit_test_setup_teardown(

@@ -133,7 +133,8 @@ struct guest {
         enum guest_presence presence;
         uint32_t slot;
         struct guest_watch watch;
-        bool is_confined; /* in a container: it shares memory within its vGPU only */
+        uint32_t map_width; /* descriptors in a MAP; 0: as many as there may be */
+        bool is_confined;   /* in a container: it shares memory within its vGPU only */
         /* Devices that its driver saw when it was initialised, as SEEN has them; none: the one of its vGPU. */
         uint32_t seen[GATE_SEEN_MAX];
         struct sharing_guest sharing;
