@@ -36,7 +36,7 @@
 #define PATIENCE   1000 /* of 10 ms */
 
 struct world world = { .guest = { { .fd = -1 }, { .fd = -1 } },
-                       .mover = { { .fd = -1 }, { .fd = -1 } },
+                       .mover = { { -1, -1, 0 }, { -1, -1, 0 } },
                        .sampler = -1 };
 
 static const char probe_script[] =
@@ -51,6 +51,8 @@ int __real_child_spawn(pid_t *ret_pid, const char *const *arguments, const char 
                        int fd, int child_fd);
 int __wrap_child_spawn(pid_t *ret_pid, const char *const *arguments, const char *driver_path,
                        int fd, int child_fd);
+int __real_kill(pid_t pid, int signal);
+int __wrap_kill(pid_t pid, int signal);
 int __real_getsockopt(int fd, int level, int option, void *value, socklen_t *size);
 int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *size);
 int __wrap_sd_event_source_set_ratelimit(sd_event_source *source, uint64_t interval,
@@ -119,6 +121,15 @@ int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *siz
                 return __real_getsockopt(fd, level, option, value, size);
         memcpy(value, &world.peer, sizeof(world.peer));
         return 0;
+}
+
+/* A process may take its time to end. */
+int __wrap_kill(pid_t pid, int signal)
+{
+        for (size_t i = 0; i < WORLD_DEVICES; i++)
+                if (world.do_movers_linger && pid == world.mover[i].pid)
+                        return 0;
+        return __real_kill(pid, signal);
 }
 
 /* Inputs come faster than any user. */
@@ -403,13 +414,20 @@ void world_end_mover(size_t device)
 {
         siginfo_t info;
 
-        if (world.mover[device].fd < 0)
+        world_hang_up_mover(device);
+        if (world.mover[device].life < 0)
                 return;
-        close(world.mover[device].fd);
         close(world.mover[device].life);
-        world.mover[device].fd = -1;
+        world.mover[device].life = -1;
         /* The manager shall see its end now, and reap it. */
         (void)waitid(P_PID, (id_t)world.mover[device].pid, &info, WEXITED | WNOWAIT);
+}
+
+void world_hang_up_mover(size_t device)
+{
+        if (world.mover[device].fd >= 0)
+                close(world.mover[device].fd);
+        world.mover[device].fd = -1;
 }
 
 void world_end_sampler(void)

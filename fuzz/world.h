@@ -39,15 +39,16 @@ extern struct world {
         struct ucred peer; /* who connects now; pid 0: who does */
         struct world_guest guest[WORLD_GUESTS];
         struct {
-                int fd; /* the mover's end of its socket; -1: none */
-                int life;
+                int fd;   /* the mover's end of its socket; -1: none */
+                int life; /* its process ends when this is closed; -1: it has ended */
                 pid_t pid;
         } mover[WORLD_DEVICES];
         int sampler, sampler_life;
         int memory;
         bool are_guests_silent, are_movers_silent;
-        int guest_error; /* of the next answer of a guest: a positive errno */
-        int mover_error; /* and of a mover: a negative one */
+        bool do_movers_linger; /* the manager kills them in vain */
+        int guest_error;       /* of the next answer of a guest: a positive errno */
+        int mover_error;       /* and of a mover: a negative one */
         /* A target that answers a request itself: true. The header begins the packet. */
         bool (*answer_request)(size_t device, const struct mover_header *request);
         const uint8_t *
@@ -82,6 +83,9 @@ void world_restart(void);
 
 /* world_end_mover() - of this device. */
 void world_end_mover(size_t device);
+
+/* world_hang_up_mover() - its process lives on until the manager kills it, or world_end_mover() if do_movers_linger. */
+void world_hang_up_mover(size_t device);
 void world_end_sampler(void);
 
 /*

@@ -43,6 +43,7 @@ struct mover {
         struct queued_packet *queue, **queue_end;
         mover_lost_fn lost;
         mover_returned_fn returned;
+        mover_idle_fn idle;
         void *userdata;
 };
 

@@ -67,6 +67,12 @@ static void complete(struct mover *mover, struct pending *pending, const struct 
         free(pending);
 }
 
+static void end_answer(struct mover *mover)
+{
+        if (!mover->pending && mover->idle)
+                mover->idle(mover, mover->userdata);
+}
+
 /* Whose answer is nonsense waits on: for the end of the mover. */
 static struct pending *find_pending(struct mover *mover, uint32_t id)
 {
@@ -86,6 +92,7 @@ static int on_done(struct mover *mover, struct mover_done *done)
         (void)take_pending(mover, pending->id);
         done->call[sizeof(done->call) - 1] = '\0';
         complete(mover, pending, done);
+        end_answer(mover);
         return 0;
 }
 
@@ -98,6 +105,7 @@ static int on_info(struct mover *mover, const struct mover_info *info)
         (void)take_pending(mover, pending->id);
         pending->info(mover, 0, info, pending->userdata);
         free(pending);
+        end_answer(mover);
         return 0;
 }
 
@@ -293,6 +301,7 @@ int mover_new(struct mover **ret_mover, sd_event *event, const struct mover_opti
         mover->event = sd_event_ref(event);
         mover->lost = options->lost;
         mover->returned = options->returned;
+        mover->idle = options->idle;
         mover->userdata = options->userdata;
         r = start(mover, options);
         if (r < 0)
@@ -312,6 +321,7 @@ struct mover *mover_free(struct mover *mover)
         child_forget(TAKE(mover->child));
         mover->lost = NULL;
         mover->returned = NULL;
+        mover->idle = NULL;
         mover_unref(mover);
         return NULL;
 }
@@ -324,4 +334,9 @@ pid_t mover_get_pid(const struct mover *mover)
 bool mover_is_lost(const struct mover *mover)
 {
         return mover->socket < 0;
+}
+
+bool mover_is_awaited(const struct mover *mover)
+{
+        return mover->pending || mover_is_lost(mover);
 }

@@ -37,13 +37,17 @@ typedef void (*mover_lost_fn)(struct mover *mover, void *userdata);
 /* A call of the driver on @pid has returned of which a checkpoint had said that it has not (-EINPROGRESS). */
 typedef void (*mover_returned_fn)(struct mover *mover, pid_t pid, void *userdata);
 
+/* All that it was asked is answered: mover_is_awaited() is false. */
+typedef void (*mover_idle_fn)(struct mover *mover, void *userdata);
+
 struct mover_options {
         const char *program;     /* PATHS_MOVER in the private directory */
         const char *device_uuid; /* "GPU-..." */
         const char *driver_path; /* its OPENVGPU_DRIVER; NULL: "libcuda.so.1" of the system */
         mover_lost_fn lost;
         mover_returned_fn returned; /* or NULL */
-        void *userdata;             /* of both */
+        mover_idle_fn idle;         /* or NULL */
+        void *userdata;             /* of all */
 };
 
 /*
@@ -53,8 +57,8 @@ struct mover_options {
 int mover_new(struct mover **ret_mover, sd_event *event, const struct mover_options *options);
 
 /*
- * mover_free() - hang up; the process ends by itself and is reaped by the event loop. Requests
- * under way never complete. Allowed in every callback. Returns NULL.
+ * mover_free() - hang up; the process ends by itself and is reaped by the event loop. Requests under way never complete:
+ * so not while mover_is_awaited(), but at the end of everything. Allowed in every callback. Returns NULL.
  */
 struct mover *mover_free(struct mover *mover);
 DEFINE_CLEANUP(struct mover *, mover_free);
@@ -63,6 +67,9 @@ pid_t mover_get_pid(const struct mover *mover);
 
 /* mover_is_lost() - true: every request is refused with -ECONNRESET at once. */
 bool mover_is_lost(const struct mover *mover);
+
+/* mover_is_awaited() - is a request under way, or the end of the process, of which mover_lost_fn will tell? */
+bool mover_is_awaited(const struct mover *mover);
 
 /* @done is borrowed. done->error is 0 or a negative errno; the other fields as in wire/mover.h. */
 typedef void (*mover_done_fn)(struct mover *mover, const struct mover_done *done, void *userdata);

@@ -116,8 +116,7 @@ static void on_mover_lost(struct mover *mover, void *userdata)
         log_event(LOG_LEVEL_WARNING, "a mover died", "device=%u pid=%d", device->index,
                   (int)mover_get_pid(mover));
         device->mover = mover_free(mover);
-        device->is_standby = device->has_context = device->wants_all = false;
-        end_asking(device);
+        device->has_context = device->wants_all = false;
         pool_device_lost(device->manager->pool, device->index);
         room_lose(&device->room);
         if (ceiling_is_on(device)) /* what it held is free from now on */
@@ -129,6 +128,15 @@ static void on_mover_lost(struct mover *mover, void *userdata)
         silence_lost(device);
 }
 
+static void on_mover_idle(struct mover *mover, void *userdata)
+{
+        struct device *device = userdata;
+
+        (void)mover;
+        if (device->mover_use == DEVICE_MOVER_RETIRES)
+                device_settle(device);
+}
+
 static int start_mover(struct device *device)
 {
         struct manager *manager = device->manager;
@@ -138,6 +146,7 @@ static int start_mover(struct device *device)
                 .driver_path = manager->driver_path,
                 .lost = on_mover_lost,
                 .returned = on_call_returned,
+                .idle = on_mover_idle,
                 .userdata = device,
         };
         int r = mover_new(&device->mover, manager->event, &options);
@@ -180,31 +189,32 @@ int device_get_mover(struct device *device, struct mover **ret_mover)
         if (r < 0)
                 return r;
         store_mover(device);
-        device->is_standby = false;
+        device->mover_use = DEVICE_MOVER_WORKS;
         *ret_mover = device->mover;
         return 0;
 }
 
+/* Nobody waits for an answer of it. */
 static void let_mover_go(struct device *device)
 {
         if (!device->mover)
                 return;
         (void)store_remove_mover(device->manager->store, mover_get_pid(device->mover));
         device->mover = mover_free(device->mover);
-        device->is_standby = device->has_context = device->wants_all = false;
-        end_asking(device);
+        device->has_context = device->wants_all = false;
         pool_device_lost(device->manager->pool, device->index);
         device->wanted = 0;
 }
 
 /*
- * A mover that is let go in the middle of an errand works on for a moment: it would zero a slab
- * that somebody else has been given meanwhile. So it ends what it does first, and gets no more;
- * the next device_settle() looks again.
+ * A mover that is let go in the middle of something works on for a moment: it would zero a slab that another vGPU has
+ * been given meanwhile. And who awaits an answer of it, or its end, would wait for ever. So it ends what it does first,
+ * and gets no more.
  */
 static void retire_mover(struct device *device)
 {
-        if (device->mover && !list_is_empty(&device->errands)) {
+        if (device->mover && mover_is_awaited(device->mover)) {
+                device->mover_use = DEVICE_MOVER_RETIRES;
                 pool_rest(device->manager->pool, device->index);
                 device->wanted = UINT64_MAX; /* nobody's wish: pool_want() will be told anew */
                 device->wants_all = false;
@@ -291,10 +301,10 @@ static void stand_by(struct device *device)
 {
         bool is_useful = may_be_moved_to(device);
 
-        if (!device->is_standby || !is_useful)
+        if (device->mover_use != DEVICE_MOVER_STANDS_BY || !is_useful)
                 retire_mover(device);
-        if (is_useful && !device->mover && !is_resting(device))
-                device->is_standby = start_mover(device) == 0;
+        if (is_useful && !device->mover && !is_resting(device) && start_mover(device) == 0)
+                device->mover_use = DEVICE_MOVER_STANDS_BY;
 }
 
 static void want(struct device *device, uint64_t bytes, bool wants_all)

@@ -21,6 +21,13 @@ struct guest;
 struct manager;
 struct schedule;
 
+/* What its mover, if it has one, is there for. */
+enum device_mover_use {
+        DEVICE_MOVER_WORKS,
+        DEVICE_MOVER_STANDS_BY, /* it has not been asked for anything yet */
+        DEVICE_MOVER_RETIRES    /* it goes when it has answered all that it was asked */
+};
+
 struct device {
         struct manager *manager;
         uint32_t index;
@@ -35,10 +42,10 @@ struct device {
         uint32_t n_virtual;
         struct state_sample virtual_load; /* percent */
         uint32_t driver_version;
-        struct mover *mover;              /* NULL: not running */
-        bool is_mover_stored;             /* else the next manager does not wait for its end */
-        uint32_t generation;              /* which of its movers that is, from 1 */
-        bool is_standby;                  /* the mover has not been asked for anything yet */
+        struct mover *mover;  /* NULL: not running */
+        bool is_mover_stored; /* else the next manager does not wait for its end */
+        uint32_t generation;  /* which of its movers that is, from 1 */
+        enum device_mover_use mover_use;
         bool has_context;                 /* it has one, so free memory is known at once */
         bool asks_context;                /* it was asked to make one, ahead of need */
         struct room_promise context_room; /* until it has it */
