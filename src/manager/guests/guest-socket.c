@@ -141,7 +141,7 @@ static struct gate_link *find_waiting(const struct instance *instance)
         const struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                if (guest->is_waiting && guest->gate)
+                if (guest->presence == GUEST_JOINING && guest->gate)
                         return guest->gate;
         return NULL;
 }
@@ -153,7 +153,7 @@ static void forget_waiting(struct instance *instance)
         bool has_any = false;
 
         list_for_each_safe(guest, after, &instance->guests, link) {
-                if (!guest->is_waiting || guest->gate || guest->is_dead)
+                if (guest->presence != GUEST_JOINING || guest->gate || guest->is_dead)
                         continue;
                 guest_leave(guest);
                 guest_succeed(guest);
@@ -180,7 +180,7 @@ static int rejoin(struct gate_link *link, struct guest *guest, const struct gate
         log_event_of(guest->payer, LOG_LEVEL_INFO, "process is back", "vgpu=%s pid=%d state=%d",
                      guest->instance->name, (int)guest->pid, (int)join->state);
         attach(link, guest, join);
-        if (guest->is_waiting)
+        if (guest->presence == GUEST_JOINING)
                 return admit_now(link);
         observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_RETURNED);
         return 0;
@@ -207,7 +207,7 @@ static int join_new(struct gate_link *link, struct instance *instance, uint64_t 
                 guest_unload(guest);
                 return refuse(link, -r, "%s; %s", failure.message, failure.hint);
         }
-        guest->is_waiting = true;
+        guest_set_presence(guest, GUEST_JOINING);
         attach(link, guest, join);
         return admit_now(link);
 }

@@ -278,7 +278,7 @@ int share_receive_import(struct guest *user, const void *message, size_t size, s
         const struct gate_import *import = message;
         struct share_question *question = question_of(user);
 
-        if (size != sizeof(*import) || n_fds > 0 || user->is_waiting)
+        if (size != sizeof(*import) || n_fds > 0 || user->presence == GUEST_JOINING)
                 return -EPROTO;
         if (!question)
                 return -ENOMEM;

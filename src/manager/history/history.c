@@ -32,7 +32,7 @@ struct history {
 
 /* Noting. */
 
-static struct store_event *make_room(struct history *history)
+static struct store_event *make_slot(struct history *history)
 {
         size_t room = history->room ? 2 * history->room : 16;
         struct store_event *waiting;
@@ -54,7 +54,7 @@ __attribute__((format(printf, 5, 6))) static struct store_event *
 note(struct history *history, const struct instance *instance, const char *word,
      struct store_event *spare, const char *text, ...)
 {
-        struct store_event *event = make_room(history);
+        struct store_event *event = make_slot(history);
         const struct place place = instance_place(instance);
         char devices[PLACE_TEXT_MAX];
         va_list args;
@@ -181,14 +181,15 @@ static const char *describe_way(char *text, size_t size, const struct operation 
 static const char *describe_asker(char *text, size_t size, const struct operation *operation)
 {
         *text = '\0';
-        if (operation->is_for_another)
+        if (operation->asker != operation->instance->owner)
                 (void)snprintf(text, size, ", asked for by user %u", operation->asker);
         return text;
 }
 
 static void note_success(struct history *history, const struct operation *operation)
 {
-        uint64_t duration_ms = (clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1000000;
+        uint64_t duration_ms =
+                (clock_now(CLOCK_MONOTONIC) - operation->measured.started_ns) / 1000000;
         char way[2 * PLACE_TEXT_MAX + 24], size[SIZE_TEXT_MAX], asker[48];
         char left_behind[OPERATION_LEFT_BEHIND_MAX];
         struct store_event spare, *event;
@@ -196,17 +197,19 @@ static void note_success(struct history *history, const struct operation *operat
         operation_describe_left_behind(operation, left_behind);
         event = note(history, operation->instance, operation->kind->past, &spare,
                      "%s%s%s: %s %s in %.2f s%s%s%s", operation->kind->past,
-                     operation->is_by_itself ? " by itself" : "",
-                     operation->keep_context ? ", its context stays" : "",
-                     size_format(size, operation->bytes), describe_way(way, sizeof(way), operation),
-                     (double)duration_ms / 1e3, describe_asker(asker, sizeof(asker), operation),
-                     *left_behind ? "; " : "", left_behind);
-        event->bytes = operation->bytes;
+                     operation->request.is_by_itself ? " by itself" : "",
+                     operation->request.keep_context ? ", its context stays" : "",
+                     size_format(size, operation->measured.bytes),
+                     describe_way(way, sizeof(way), operation), (double)duration_ms / 1e3,
+                     describe_asker(asker, sizeof(asker), operation), *left_behind ? "; " : "",
+                     left_behind);
+        event->bytes = operation->measured.bytes;
         event->duration_ms = duration_ms;
-        event->copy_ms = operation->copy_ns / 1000000;
-        event->context_ms = operation->context_ns / 1000000;
-        if (operation->drained_ns > operation->started_ns)
-                event->drain_ms = (operation->drained_ns - operation->started_ns) / 1000000;
+        event->copy_ms = operation->measured.copy_ns / 1000000;
+        event->context_ms = operation->measured.context_ns / 1000000;
+        if (operation->measured.drained_ns > operation->measured.started_ns)
+                event->drain_ms =
+                        (operation->measured.drained_ns - operation->measured.started_ns) / 1000000;
 }
 
 static void on_operation(const struct operation *operation, bool has_succeeded, void *userdata)

@@ -93,7 +93,7 @@ int image_session_add_guests(struct image_session *session)
         int r = 0;
 
         list_for_each(guest, &session->instance->guests, link)
-                if (r == 0 && !guest->is_dead && !guest->is_waiting)
+                if (r == 0 && !guest->is_dead && guest->presence != GUEST_JOINING)
                         r = add_guest(session, guest);
         return r;
 }
@@ -104,7 +104,7 @@ void image_session_send_away(struct image_session *session)
 
         session->instance->keeps_gates_away = true;
         list_for_each(guest, &session->instance->guests, link)
-                if (guest->gate && !guest->is_waiting)
+                if (guest->gate && guest->presence != GUEST_JOINING)
                         guest->gate = gate_link_free(guest->gate);
 }
 

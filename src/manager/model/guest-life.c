@@ -123,7 +123,7 @@ void guest_succeed(const struct guest *former)
         if (guest_new(&guest, instance, former->pid, user, former->start_time) < 0)
                 return; /* it has ended */
         guest->payer = former->payer;
-        guest->is_waiting = true;
+        guest_set_presence(guest, GUEST_JOINING);
         if (guest_charge(guest, &failure) < 0)
                 guest_unload(guest);
 }
@@ -224,7 +224,7 @@ int guest_admit(struct guest *guest)
 
         if (r < 0)
                 return r;
-        guest->is_waiting = false;
+        guest_set_presence(guest, GUEST_PRESENT);
         guest->context.place = instance_place(instance);
         r = backlog_forget_process(instance, guest->pid);
         if (r == 0)

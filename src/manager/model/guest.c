@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "manager/model/guest.h"
 
+#include <assert.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,10 +31,30 @@ bool guest_is_any(struct manager *manager, pid_t pid)
         return false;
 }
 
+#define BIT(presence) (1u << GUEST_##presence)
+
+static const uint32_t transitions[] = {
+        [GUEST_PRESENT] = BIT(PRESENT) | BIT(JOINING) | BIT(ABSENT),
+        [GUEST_JOINING] = BIT(PRESENT),
+        [GUEST_ABSENT] = BIT(PRESENT) | BIT(RETURNING),
+        [GUEST_RETURNING] = BIT(PRESENT) | BIT(ABSENT),
+};
+
+void guest_set_presence(struct guest *guest, enum guest_presence presence)
+{
+        assert(transitions[guest->presence] & 1u << presence);
+        guest->presence = presence;
+}
+
+bool guest_is_away(const struct guest *guest)
+{
+        return guest->presence == GUEST_ABSENT || guest->presence == GUEST_RETURNING;
+}
+
 bool guest_wants_device(const struct guest *guest)
 {
         return !guest->is_dead &&
-               ((guest->is_waiting && guest->gate) || guest->residency.is_wanting);
+               ((guest->presence == GUEST_JOINING && guest->gate) || guest->residency.is_wanting);
 }
 
 bool guest_is_replaced(const struct guest *guest)

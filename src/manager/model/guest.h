@@ -50,6 +50,7 @@ struct spilling;
 /* With the others of its vGPU? One that hung when they were resumed comes after them. */
 enum guest_presence {
         GUEST_PRESENT = 0,
+        GUEST_JOINING,   /* waits for WELCOME, until the instance is usable; no slot yet */
         GUEST_ABSENT,    /* what we hold of it stays; its gate may come back */
         GUEST_RETURNING, /* operation_catch_up has it */
 };
@@ -123,10 +124,7 @@ struct guest {
         enum gate_state state;
         bool is_unfilled; /* CLOSED with memory that it created and that nothing was copied to yet */
         bool must_stay;   /* RELEASE was sent and no OPEN since: it does not open by itself */
-        bool is_waiting;  /* for WELCOME, until the instance is usable; no slot yet */
-        bool is_dead;     /* or let go; kept until the operation that looks at it is over */
-        bool is_unburied;        /* it has ended, and is kept until its refresh is over */
-        bool is_stuck;           /* undoing has failed for it */
+        bool is_dead;     /* or let go; kept until the operation or the refresh of it is over */
         bool takes_no_gifts;     /* its driver could not use the memory of others */
         bool has_gifts;          /* as it came last: of which NVIDIA's library does not tell */
         char let_go_reason[128]; /* "": it has ended by itself */
@@ -208,6 +206,12 @@ struct guest *guest_find(struct instance *instance, pid_t pid);
 
 /* guest_is_any() - is the process @pid in one of the vGPUs of @manager? */
 bool guest_is_any(struct manager *manager, pid_t pid);
+
+/* guest_set_presence() - one that does not follow is a defect. */
+void guest_set_presence(struct guest *guest, enum guest_presence presence);
+
+/* guest_is_away() - is it left behind, or on its way back? */
+bool guest_is_away(const struct guest *guest);
 
 /* guest_wants_device() - does it wait to join, or a thread of it at the closed gate? */
 bool guest_wants_device(const struct guest *guest);

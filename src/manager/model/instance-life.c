@@ -280,7 +280,7 @@ static bool has_unburied(const struct instance *instance)
         const struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                if (guest->is_unburied)
+                if (guest->is_dead && guest->refresh)
                         return true;
         return false;
 }
@@ -351,10 +351,9 @@ void instance_bury(struct guest *guest)
         guest_leave(guest);
         if (is_replaced)
                 guest_succeed(guest);
-        if (instance->operation && !guest->is_waiting)
-                return; /* the operation buries it at its end */
-        guest->is_unburied = guest->refresh;
-        if (!guest->refresh)
+        if (instance->operation && guest->presence != GUEST_JOINING)
+                return;      /* the operation buries it at its end */
+        if (!guest->refresh) /* else its end buries it */
                 instance_bury_at_last(guest);
 }
 

@@ -24,9 +24,6 @@ struct instance_part;
 /* Beside what the store has of a context: the process was left behind when the others were resumed. */
 #define RECOVERY_ABSENT 0x100u
 
-/* recovery_is_away() - is it left behind, or on its way back? */
-bool recovery_is_away(const struct guest *guest);
-
 /* recovery_memory_label() - of one of its allocations. */
 void recovery_memory_label(char label[KEEPER_LABEL_MAX], const char *prefix,
                            const struct guest *guest, const struct guest_memory *memory);

@@ -206,7 +206,7 @@ static int load_claims(struct guest *guest, const char *owner)
         struct instance *instance = guest->instance;
         int r;
 
-        if (!counts_memory(instance) && !recovery_is_away(guest)) {
+        if (!counts_memory(instance) && !guest_is_away(guest)) {
                 instance->is_unsettled = true; /* recovery_load() has it brought up to date */
                 return 0;
         }
@@ -244,7 +244,7 @@ static int load_successor(struct guest *guest)
         if (instance_is_usable(instance))
                 guest_unload(guest);
         else
-                guest->is_waiting = true;
+                guest_set_presence(guest, GUEST_JOINING);
         return 0;
 }
 
@@ -274,7 +274,7 @@ static int load_guest(struct instance *instance, const struct store_process *pro
         guest->state = instance_is_off(instance) ? GATE_STATE_RELEASED : GATE_STATE_OPEN;
         guest->context.state = process->context & ~RECOVERY_ABSENT;
         if ((process->context & RECOVERY_ABSENT) && !instance_is_off(instance)) {
-                guest->presence = GUEST_ABSENT;
+                guest_set_presence(guest, GUEST_ABSENT);
                 guest->state = GATE_STATE_RELEASED;
         }
         if (place_count(&place) == instance->n_parts)

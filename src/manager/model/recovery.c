@@ -102,11 +102,6 @@ int recovery_get_pages(struct instance *instance)
 
 /* Processes and memory. */
 
-bool recovery_is_away(const struct guest *guest)
-{
-        return guest->presence != GUEST_PRESENT;
-}
-
 static int put_process(const struct guest *guest)
 {
         struct store_process process = {
@@ -114,7 +109,7 @@ static int put_process(const struct guest *guest)
                 .pid = guest->pid,
                 .start_time = guest->start_time,
                 .slot = guest->slot,
-                .context = guest->context.state | (recovery_is_away(guest) ? RECOVERY_ABSENT : 0),
+                .context = guest->context.state | (guest_is_away(guest) ? RECOVERY_ABSENT : 0),
         };
 
         place_format(&guest->context.place, process.context_device);
@@ -299,7 +294,7 @@ static int put_settled(struct instance *instance)
                 if (r < 0 || guest->is_dead || guest->slot == UINT32_MAX)
                         continue;
                 r = put_process(guest);
-                if (r == 0 && !instance_is_off(instance) && !recovery_is_away(guest))
+                if (r == 0 && !instance_is_off(instance) && !guest_is_away(guest))
                         r = store_put_memory(store, instance->id, guest->pid, &nothing);
         }
         return r;
@@ -330,7 +325,7 @@ int recovery_store_instance(struct instance *instance)
         }
         list_for_each(guest, &instance->guests, link) {
                 recovery_note_stored(guest);
-                if (!instance_is_off(instance) && !recovery_is_away(guest))
+                if (!instance_is_off(instance) && !guest_is_away(guest))
                         let_memory_go(guest);
         }
         recovery_sync_slabs(instance->manager);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "manager/operation/admission.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -37,6 +38,21 @@
 static void ask_driver(struct operation *operation);
 static void look(struct operation *operation);
 static void start_timer(struct operation *operation);
+
+#define BIT(state) (1u << ADMISSION_##state)
+
+static const uint32_t transitions[] = {
+        [ADMISSION_IDLE] = BIT(IDLE) | BIT(QUEUED) | BIT(LOOKING),
+        [ADMISSION_QUEUED] = BIT(IDLE) | BIT(LOOKING) | BIT(AWAITS_TURN),
+        [ADMISSION_LOOKING] = BIT(IDLE) | BIT(QUEUED),
+        [ADMISSION_AWAITS_TURN] = BIT(IDLE),
+};
+
+static void admission_set_state(struct operation *operation, enum admission_state state)
+{
+        assert(transitions[operation->admission.state] & 1u << state);
+        operation->admission.state = state;
+}
 
 /* The parts of the target are asked for one after another; this is the one whose turn it is. */
 static struct device *device_of(const struct operation *operation)
@@ -128,8 +144,8 @@ static bool has_turn(const struct operation *operation)
 {
         const struct place place = instance_place(operation->instance);
 
-        return operation->kind == &operation_resume && !operation->is_by_itself &&
-               !operation->group && place_is_equal(&operation->target, &place) &&
+        return operation->kind == &operation_resume && !operation->request.is_by_itself &&
+               !operation->request.group && place_is_equal(&operation->target, &place) &&
                promise_is_any_overcommitted(operation->instance);
 }
 
@@ -142,7 +158,8 @@ static bool has_others(const struct operation *operation)
         list_for_each(instance, &device->manager->instances, link) {
                 const struct operation *other = instance->operation;
 
-                bool waits = other && (is_queued(other) || other->admission.awaits_turn);
+                bool waits = other &&
+                             (is_queued(other) || other->admission.state == ADMISSION_AWAITS_TURN);
 
                 if (other && other != operation && !waits && operation_is_at(other, device))
                         return true;
@@ -157,12 +174,13 @@ static void look_at_first(struct device *device)
         if (list_is_empty(&device->admissions))
                 return;
         first = list_entry(device->admissions.next, struct operation, admission.link);
-        if (!first->admission.is_looking)
+        if (first->admission.state == ADMISSION_QUEUED)
                 look(first);
 }
 
 static void leave_queue(struct operation *operation)
 {
+        admission_set_state(operation, ADMISSION_IDLE);
         operation->admission.timer = sd_event_source_disable_unref(operation->admission.timer);
         operation->admission.again = sd_event_source_disable_unref(operation->admission.again);
         list_remove(&operation->admission.link);
@@ -194,6 +212,7 @@ static void begin(struct operation *operation)
                 return;
         }
         forget(operation, operation->admission.part);
+        admission_set_state(operation, ADMISSION_QUEUED);
         list_append(&device->admissions, &operation->admission.link);
         start_timer(operation);
         if (device->admissions.next == &operation->admission.link)
@@ -216,9 +235,8 @@ static void end(struct operation *operation)
 {
         struct device *device = device_of(operation);
 
-        operation->admission.is_looking = false;
         if (operation->admission.waiting_since_ns)
-                operation->room_ns +=
+                operation->measured.room_ns +=
                         clock_now(CLOCK_MONOTONIC) - operation->admission.waiting_since_ns;
         operation->admission.waiting_since_ns = 0;
         operation->instance->residency.waits_for_room = false;
@@ -266,7 +284,7 @@ static uint64_t get_held(const struct operation *operation)
 static void refuse_turn(struct operation *operation, uint64_t needed)
 {
         lack_fail_turn(operation, operation->admission.part, needed,
-                       clock_now(CLOCK_MONOTONIC) - operation->started_ns);
+                       clock_now(CLOCK_MONOTONIC) - operation->measured.started_ns);
         end(operation);
 }
 
@@ -279,10 +297,10 @@ static void refuse(struct operation *operation)
                 .owed = operation->admission.owed,
                 .asked = operation->admission.look.pending,
                 .needed = own > 0 ? own : operation->admission.needed,
-                .is_refused = operation->admission.is_full,
+                .is_refused = operation->admission.outcome == ADMISSION_FULL,
         };
 
-        if (operation->admission.has_timed_out && has_turn(operation) &&
+        if (operation->admission.patience == ADMISSION_TIMED_OUT && has_turn(operation) &&
             operation->admission.waiting_since_ns) {
                 refuse_turn(operation, lack.needed);
                 return;
@@ -295,7 +313,7 @@ static void refuse(struct operation *operation)
 void admission_note_lack(struct operation *operation, size_t part, uint64_t free, uint64_t owed,
                          uint64_t needed)
 {
-        if (!operation->admission.awaits_turn)
+        if (operation->admission.state != ADMISSION_AWAITS_TURN)
                 return;
         operation->admission.part = part;
         operation->admission.free = free;
@@ -304,33 +322,36 @@ void admission_note_lack(struct operation *operation, size_t part, uint64_t free
         operation->admission.needed = needed;
 }
 
-void admission_give_up(struct operation *operation)
+static void give_up(struct operation *operation, enum admission_patience patience)
 {
-        if (!is_queued(operation) && !operation->admission.awaits_turn)
+        if (!is_queued(operation) && operation->admission.state != ADMISSION_AWAITS_TURN)
                 return;
         operation->admission.timer = sd_event_source_disable_unref(operation->admission.timer);
-        operation->admission.is_late = true;
-        operation->admission.awaits_turn = false;
-        if (!operation->admission.is_looking)
+        operation->admission.patience = patience;
+        if (operation->admission.state != ADMISSION_LOOKING)
                 refuse(operation);
+}
+
+void admission_give_up(struct operation *operation)
+{
+        give_up(operation, operation->admission.patience == ADMISSION_TIMED_OUT
+                                   ? ADMISSION_TIMED_OUT
+                                   : ADMISSION_LATE);
 }
 
 static int on_waited(sd_event_source *source, uint64_t usec, void *userdata)
 {
-        struct operation *operation = userdata;
-
         (void)source, (void)usec;
-        operation->admission.has_timed_out = true;
-        admission_give_up(operation);
+        give_up(userdata, ADMISSION_TIMED_OUT);
         return 0;
 }
 
 static void start_timer(struct operation *operation)
 {
-        if (!operation->admission.timer && !operation->admission.is_late)
+        if (!operation->admission.timer && operation->admission.patience == ADMISSION_PATIENT)
                 (void)sd_event_add_time_relative(operation->instance->manager->event,
                                                  &operation->admission.timer, CLOCK_MONOTONIC,
-                                                 (uint64_t)operation->timeout_ms * 1000, 0,
+                                                 (uint64_t)operation->request.timeout_ms * 1000, 0,
                                                  on_waited, operation);
 }
 
@@ -340,7 +361,7 @@ static void start_timer(struct operation *operation)
  */
 static void await_turn(struct operation *operation)
 {
-        operation->admission.awaits_turn = true;
+        admission_set_state(operation, ADMISSION_AWAITS_TURN);
         for (size_t i = 0; i < operation->instance->n_parts; i++) {
                 forget(operation, i);
                 ceiling_look(operation->target.device[i]);
@@ -354,7 +375,7 @@ static void await_turn(struct operation *operation)
 
 void admission_take_turn(struct operation *operation)
 {
-        operation->admission.awaits_turn = false;
+        admission_set_state(operation, ADMISSION_IDLE);
         memset(operation->admission.is_asked, 0, sizeof(operation->admission.is_asked));
         ask_next(operation);
 }
@@ -383,24 +404,24 @@ static bool look_again(struct operation *operation)
 /* What did not fit. */
 static void wait_or_refuse(struct operation *operation)
 {
-        operation->admission.is_looking = false;
         if (!operation->admission.can_wait) {
                 refuse(operation);
                 return;
         }
+        admission_set_state(operation, ADMISSION_QUEUED);
         forget(operation, operation->admission.part);
-        if (operation->admission.is_late ||
+        if (operation->admission.patience != ADMISSION_PATIENT ||
             (!has_turn(operation) && !look_again(operation) && !has_others(operation))) {
                 refuse(operation);
                 return;
         }
-        if (!operation->admission.is_waiting)
+        if (!operation->admission.has_waited)
                 log_event_of(operation->instance->owner, LOG_LEVEL_INFO, "waiting for room",
                              "vgpu=%s operation=%s device=%u", operation->instance->name,
                              operation->kind->name, device_of(operation)->index);
         if (!operation->admission.waiting_since_ns)
                 operation->admission.waiting_since_ns = clock_now(CLOCK_MONOTONIC);
-        operation->admission.is_waiting = true;
+        operation->admission.has_waited = true;
         operation->instance->residency.waits_for_room = true;
         if (has_turn(operation))
                 await_turn(operation);
@@ -417,11 +438,11 @@ static bool has_just_begun(const struct manager *manager)
 
 static void fail(struct operation *operation, int error, const struct mover_done *done)
 {
-        operation->admission.is_failed = true;
+        if (operation->admission.outcome != ADMISSION_FULL)
+                operation->admission.outcome = error == -ENOMEM ? ADMISSION_FULL : ADMISSION_FAILED;
         if (error == -ECONNRESET)
                 operation_lost_mover(operation, device_of(operation));
         else if (error == -ENOMEM) {
-                operation->admission.is_full = true;
                 operation->admission.lacks_pending = has_just_begun(operation->instance->manager);
         } else if (done)
                 operation_fail(operation, error, "DriverFailed", "look at it with nvidia-smi",
@@ -434,11 +455,11 @@ static void fail(struct operation *operation, int error, const struct mover_done
 /* No hold is under way any more. */
 static void settle(struct operation *operation)
 {
-        if (!operation->admission.is_failed) {
+        if (operation->admission.outcome == ADMISSION_FITS) {
                 end(operation);
                 return;
         }
-        if (operation->admission.is_full) {
+        if (operation->admission.outcome == ADMISSION_FULL) {
                 wait_or_refuse(operation);
                 return;
         }
@@ -518,7 +539,7 @@ static void promise_staging(struct operation *operation, uint64_t left)
 /* Who comes early gets only the room for contexts at once, out of what those that leave have let go. */
 static uint64_t sum_later(const struct operation *operation)
 {
-        return operation->is_early
+        return operation->request.is_early
                        ? sum_arriving(operation) + handover_get_lent(device_of(operation))
                        : 0;
 }
@@ -568,7 +589,7 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
                         wait_or_refuse(operation);
                 return;
         }
-        if (!operation->staging[operation->admission.part].room && !operation->is_early &&
+        if (!operation->staging[operation->admission.part].room && !operation->request.is_early &&
             !fetching_is_needed(operation))
                 promise_staging(operation, (uint64_t)left);
         ceiling_settle(device, info->memory_free + operation->admission.held,
@@ -608,8 +629,8 @@ static void ask_driver(struct operation *operation)
 
 static void look(struct operation *operation)
 {
-        operation->admission.is_looking = true;
-        operation->admission.is_failed = operation->admission.is_full = false;
+        admission_set_state(operation, ADMISSION_LOOKING);
+        operation->admission.outcome = ADMISSION_FITS;
         operation->admission.lacks_pending = false;
         (void)ask_all(operation);
         ask_driver(operation);

@@ -13,7 +13,7 @@
  * What does not fit waits for the other operations on that device to end, in the order
  * in which they came and for as long as its caller waits, and is refused when none is
  * left. Who waits holds nothing, so nobody waits for him. Who is resumed by hand on a device that is overcommitted
- * awaits its turn instead, as if by demand: admission.awaits_turn, until admission_take_turn().
+ * awaits its turn instead, as if by demand: ADMISSION_AWAITS_TURN, until admission_take_turn().
  */
 
 #include <stdbool.h>

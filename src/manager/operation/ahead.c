@@ -254,7 +254,8 @@ void ahead_run(struct operation *operation)
         struct manager *manager = operation->instance->manager;
         struct guest *guest;
 
-        if (!operation->pre_copies || operation->was_retried || operation->is_broken ||
+        if (!operation->request.pre_copies || operation->was_retried ||
+            operation->standing.fate == GROUP_BROKEN ||
             manager->options->clean_copies == OPTIONS_CLEAN_COPIES_OFF)
                 return;
         operation->ahead.began_ns = clock_now(CLOCK_MONOTONIC);

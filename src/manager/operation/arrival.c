@@ -55,7 +55,7 @@ static bool is_stopping(const struct guest *guest)
 {
         const struct operation *operation = guest->instance->operation;
 
-        return guest->is_dead || operation->error || operation->is_broken;
+        return guest->is_dead || operation->error || operation->standing.fate == GROUP_BROKEN;
 }
 
 static uint64_t part_bytes(const struct guest *guest)
@@ -76,7 +76,7 @@ static void begin_wait(struct guest *guest)
 static void end_wait(struct guest *guest)
 {
         if (guest->participant->arrival.waits_since_ns)
-                guest->instance->operation->room_ns +=
+                guest->instance->operation->measured.room_ns +=
                         clock_now(CLOCK_MONOTONIC) - guest->participant->arrival.waits_since_ns;
         guest->participant->arrival.waits_since_ns = 0;
 }
@@ -465,7 +465,7 @@ static void next_guest(struct operation *operation)
                         return;
                 }
         operation->taker = NULL;
-        if (operation->error == 0 && !operation->is_broken)
+        if (operation->error == 0 && operation->standing.fate != GROUP_BROKEN)
                 broadcast_take(operation);
         operation_end_part(operation);
 }

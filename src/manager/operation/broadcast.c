@@ -164,7 +164,7 @@ const char *broadcast_what_keeps(uint32_t holds)
 /* Closed it has; but the driver's checkpoint would fail, or lose the process or what it shares. */
 static void check_holds(struct operation *operation, struct guest *guest, uint32_t holds)
 {
-        if ((holds == 0 && !guest->context.is_spoiled) || operation->keep_context)
+        if ((holds == 0 && !guest->context.is_spoiled) || operation->request.keep_context)
                 return;
         if (guest->context.is_spoiled) {
                 operation_fail(operation, -EOPNOTSUPP, "NotMovable",
@@ -307,7 +307,7 @@ void broadcast_create(struct operation *operation)
 
         operation_for_each_guest(guest, operation)
                 if (guest->state == GATE_STATE_RELEASED &&
-                    (!operation->is_early || guest->n_memory == 0))
+                    (!operation->request.is_early || guest->n_memory == 0))
                         ask(operation, guest, GATE_CREATE);
 }
 

@@ -34,16 +34,17 @@ bool operation_leave_behind(struct operation *operation, struct guest *guest)
         if (!operation->kind->may_leave_behind || operation->is_undoing || sharing_is_any(guest) ||
             operation->step >= operation_find_step(operation->kind, OPERATION_RECORDS))
                 return false;
-        guest->presence = GUEST_ABSENT;
+        guest_set_presence(guest, GUEST_ABSENT);
         if (!operation_next_guest(operation, NULL) || recovery_store_process(guest) < 0) {
-                guest->presence = GUEST_PRESENT;
+                guest_set_presence(guest, GUEST_PRESENT);
                 return false;
         }
         log_event_of(guest->payer, LOG_LEVEL_WARNING, "left a process behind that hangs",
                      "vgpu=%s pid=%d name=%s operation=%s", operation->instance->name,
                      (int)guest->pid, log_quote(quoted, guest->name), operation->kind->name);
-        operation->bytes -=
-                guest->memory_bytes < operation->bytes ? guest->memory_bytes : operation->bytes;
+        operation->measured.bytes -= guest->memory_bytes < operation->measured.bytes
+                                             ? guest->memory_bytes
+                                             : operation->measured.bytes;
         operation->n_left_behind++;
         copies_end(operation, guest);
         if (guest->gate)
@@ -74,7 +75,7 @@ static void call_those_back(struct instance *instance)
 
         list_for_each(guest, &instance->guests, link)
                 if (is_back(guest))
-                        guest->presence = GUEST_RETURNING;
+                        guest_set_presence(guest, GUEST_RETURNING);
 }
 
 static void set_presence(struct instance *instance, enum guest_presence presence)
@@ -83,7 +84,7 @@ static void set_presence(struct instance *instance, enum guest_presence presence
 
         list_for_each(guest, &instance->guests, link)
                 if (guest->presence == GUEST_RETURNING)
-                        guest->presence = presence;
+                        guest_set_presence(guest, presence);
 }
 
 static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
@@ -145,7 +146,7 @@ static int check(struct operation *operation, struct failure *failure)
 
         (void)failure;
         operation_for_each_guest(guest, operation)
-                operation->bytes += guest->memory_bytes;
+                operation->measured.bytes += guest->memory_bytes;
         return 0;
 }
 

@@ -137,7 +137,7 @@ void coming_check_again(struct operation *operation)
 
 void coming_create(struct operation *operation)
 {
-        if (operation->is_early)
+        if (operation->request.is_early)
                 arrival_begin(operation);
         broadcast_create(operation);
 }
@@ -150,7 +150,7 @@ void coming_undo_create(struct operation *operation)
         operation_for_each_guest(guest, operation)
                 for (size_t i = 0; i < guest->n_memory; i++)
                         guest_close_target(guest, &guest->memory[i]);
-        if (operation->is_early || operation->is_recovery)
+        if (operation->request.is_early || operation->is_recovery)
                 broadcast_release_parts(operation);
         broadcast_release(operation);
 }
@@ -159,7 +159,7 @@ void coming_copy(struct operation *operation)
 {
         struct guest *guest;
 
-        if (operation->is_early) {
+        if (operation->request.is_early) {
                 arrival_run(operation);
                 return;
         }

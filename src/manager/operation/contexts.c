@@ -162,7 +162,7 @@ static void fail(struct guest *guest, const struct device *device, const struct 
                 operation_fail(operation, -ETIMEDOUT, "TimedOut",
                                "try again with a longer --timeout",
                                "process %d did not come to rest within %u ms", (int)guest->pid,
-                               operation->timeout_ms);
+                               operation->request.timeout_ms);
         else if (done->driver_code == CUDA_ERROR_NOT_SUPPORTED)
                 fail_unsupported(operation, guest);
         else
@@ -178,8 +178,8 @@ static void count_time(struct operation *operation, const struct mover_done *don
 
         log_event(LOG_LEVEL_DEBUG, "the driver moved a context", "vgpu=%s ms=%.1f",
                   operation->instance->name, (double)ns / 1e6);
-        if (ns > operation->context_ns)
-                operation->context_ns = ns;
+        if (ns > operation->measured.context_ns)
+                operation->measured.context_ns = ns;
 }
 
 /*
@@ -390,7 +390,8 @@ static bool look_again(struct guest *guest)
 static bool waits_for_gates(struct guest *guest)
 {
         const struct operation *operation = guest->instance->operation;
-        uint32_t ms = operation->timeout_ms < ASKING_MAX_MS ? operation->timeout_ms : ASKING_MAX_MS;
+        uint32_t ms = operation->request.timeout_ms < ASKING_MAX_MS ? operation->request.timeout_ms
+                                                                    : ASKING_MAX_MS;
         uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
 
         if (guest->participant->context.asking_deadline_ns == 0)
@@ -498,7 +499,8 @@ static bool waits_for_room(struct guest *guest, const struct device *device)
         uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
 
         if (guest->context.room_deadline_ns == 0) {
-                guest->context.room_deadline_ns = now_ns + operation->timeout_ms * 1000000ull;
+                guest->context.room_deadline_ns =
+                        now_ns + operation->request.timeout_ms * 1000000ull;
                 log_event_of(guest->payer, LOG_LEVEL_WARNING, "waiting for room to go back",
                              "vgpu=%s pid=%d device=%u", guest->instance->name, (int)guest->pid,
                              device->index);
@@ -633,7 +635,8 @@ static uint32_t get_call_ms(const struct guest *guest)
 {
         const struct operation *operation = guest->instance->operation;
         uint32_t least = operation->is_undoing ? CALL_MOST_MS : CALL_LEAST_MS;
-        uint32_t ms = operation->timeout_ms < CALL_MOST_MS ? operation->timeout_ms : CALL_MOST_MS;
+        uint32_t ms = operation->request.timeout_ms < CALL_MOST_MS ? operation->request.timeout_ms
+                                                                   : CALL_MOST_MS;
 
         return (ms > least ? ms : least) + (uint32_t)(get_bytes_of_call(guest) / CALL_BYTES_PER_MS);
 }
@@ -642,7 +645,7 @@ static uint32_t get_call_ms(const struct guest *guest)
 static void call_suspend(struct guest *guest)
 {
         struct operation *operation = guest->instance->operation;
-        struct mover_checkpoint_options options = { .timeout_ms = operation->timeout_ms,
+        struct mover_checkpoint_options options = { .timeout_ms = operation->request.timeout_ms,
                                                     .call_ms = get_call_ms(guest) };
         struct device *source = operation->source.device[0];
         struct mover *mover;
@@ -743,7 +746,7 @@ static void call_resume(struct guest *guest)
         struct device *target = guest->context.target.device[0];
         struct mover_pair pairs[MOVER_PAIRS_MAX];
         struct mover_checkpoint_options options = {
-                .timeout_ms = guest->instance->operation->timeout_ms,
+                .timeout_ms = guest->instance->operation->request.timeout_ms,
                 .pairs = pairs,
                 .n_pairs = make_pairs(&guest->context.place, &guest->context.target, pairs),
                 .call_ms = get_call_ms(guest),
@@ -762,7 +765,7 @@ static void call_resume(struct guest *guest)
         }
 }
 
-static void make_room(struct guest *guest, size_t part);
+static void hold_target(struct guest *guest, size_t part);
 
 /* It lacks nothing, if the process has it: a mover or a manager may have died after the restore. */
 static void on_state(struct mover *mover, const struct mover_done *done, void *userdata)
@@ -778,7 +781,7 @@ static void on_state(struct mover *mover, const struct mover_done *done, void *u
                 call_resume(job->guest);
 }
 
-static void fail_to_make_room(struct guest *guest, size_t part, int error)
+static void fail_to_hold(struct guest *guest, size_t part, int error)
 {
         end_lending(guest, MOVER_CALL_RESTORE);
         fail_unasked(guest, guest->context.target.device[part], error);
@@ -793,7 +796,7 @@ static void look_at_state(struct guest_job *job, struct mover *mover)
                                  on_state, job);
 
         if (r < 0)
-                fail_to_make_room(guest, job->part, r);
+                fail_to_hold(guest, job->part, r);
 }
 
 static void on_room_made(struct mover *mover, const struct mover_done *done, void *userdata)
@@ -802,11 +805,11 @@ static void on_room_made(struct mover *mover, const struct mover_done *done, voi
 
         (void)mover;
         if (done->error) {
-                fail_to_make_room(job->guest, job->part, done->error);
+                fail_to_hold(job->guest, job->part, done->error);
                 return;
         }
         job->lent = job->guest->context.target.device[job->part];
-        make_room(job->guest, job->part + 1);
+        hold_target(job->guest, job->part + 1);
 }
 
 static void on_room_held(struct mover *mover, const struct mover_done *done, void *userdata)
@@ -819,17 +822,17 @@ static void on_room_held(struct mover *mover, const struct mover_done *done, voi
                 return;
         }
         if (done->error) {
-                fail_to_make_room(job->guest, job->part, done->error);
+                fail_to_hold(job->guest, job->part, done->error);
                 return;
         }
         (void)return_room(job->guest, job->part);
         r = mover_lend(mover, job->guest->pid, MOVER_CALL_RESTORE, on_room_made, job);
         if (r < 0)
-                fail_to_make_room(job->guest, job->part, r);
+                fail_to_hold(job->guest, job->part, r);
 }
 
 /* Of part @part and those behind it. */
-static void make_room(struct guest *guest, size_t part)
+static void hold_target(struct guest *guest, size_t part)
 {
         struct device *device;
         struct mover *mover;
@@ -845,7 +848,7 @@ static void make_room(struct guest *guest, size_t part)
                 r = mover_hold(mover, guest->pid, restore_room_promise(guest, part, device)->bytes,
                                on_room_held, &guest->participant->job[part]);
         if (r < 0)
-                fail_to_make_room(guest, part, r);
+                fail_to_hold(guest, part, r);
 }
 
 static void resume(struct guest *guest, const struct place *target)
@@ -862,7 +865,7 @@ static void resume(struct guest *guest, const struct place *target)
                 return;
         }
         limit_closing(guest);
-        make_room(guest, 1);
+        hold_target(guest, 1);
 }
 
 static void give_up(struct guest *guest)
@@ -893,7 +896,7 @@ static bool waits_until_it_runs(struct guest *guest)
         open_ceilings(guest);
         if (guest->participant->context.halted_deadline_ns == 0) {
                 guest->participant->context.halted_deadline_ns =
-                        now_ns + operation->timeout_ms * 1000000ull;
+                        now_ns + operation->request.timeout_ms * 1000000ull;
                 log_event_of(guest->payer, LOG_LEVEL_WARNING,
                              "waiting for a process to run before the driver is asked",
                              "vgpu=%s pid=%d operation=%s", guest->instance->name, (int)guest->pid,

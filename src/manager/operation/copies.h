@@ -12,6 +12,8 @@
 
 #include "manager/operation/participant.h"
 
+struct operation;
+
 /* copies_out() - device memory to the guest's reservation, once that is prepared. */
 void copies_out(struct operation *operation, struct guest *guest);
 

@@ -20,7 +20,7 @@
 
 bool copy_hashes_must_verify(const struct operation *operation)
 {
-        return operation->must_verify ||
+        return operation->request.must_verify ||
                operation->instance->manager->options->clean_copies == OPTIONS_CLEAN_COPIES_VERIFY;
 }
 
@@ -109,7 +109,7 @@ void copy_hashes_note(struct guest_job *job, const struct mover_done *done)
         struct guest *guest = job->guest;
         struct operation *operation = guest->instance->operation;
 
-        operation->bytes_unchanged += done->unchanged;
+        operation->measured.bytes_unchanged += done->unchanged;
         if (done->hash_error)
                 forget_hashes(job, done->hash_error);
         else

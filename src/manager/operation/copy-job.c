@@ -176,8 +176,8 @@ void copy_job_note_run(struct guest_job *job, const struct mover_done *done)
                   operation->instance->name, (int)job->guest->pid, job->device->index,
                   (double)done->prepare_ns / 1e6, (double)done->copy_ns / 1e6,
                   (double)done->hash_ns / 1e6, done->unchanged);
-        if (done->copy_ns > operation->copy_ns)
-                operation->copy_ns = done->copy_ns;
+        if (done->copy_ns > operation->measured.copy_ns)
+                operation->measured.copy_ns = done->copy_ns;
         if (job->n_hashes > 0)
                 copy_hashes_note(job, done);
 }

@@ -58,14 +58,15 @@ int copy_pool_be_lone(struct guest *guest)
 /* Processes wait at the same time: what counts is for how long one did. */
 void copy_pool_begin_wait(struct operation *operation)
 {
-        if (operation->n_pool_waits++ == 0)
-                operation->pool_since_ns = clock_now(CLOCK_MONOTONIC);
+        if (operation->measured.n_pool_waits++ == 0)
+                operation->measured.pool_since_ns = clock_now(CLOCK_MONOTONIC);
 }
 
 void copy_pool_end_wait(struct operation *operation)
 {
-        if (operation->n_pool_waits > 0 && --operation->n_pool_waits == 0)
-                operation->pool_ns += clock_now(CLOCK_MONOTONIC) - operation->pool_since_ns;
+        if (operation->measured.n_pool_waits > 0 && --operation->measured.n_pool_waits == 0)
+                operation->measured.pool_ns +=
+                        clock_now(CLOCK_MONOTONIC) - operation->measured.pool_since_ns;
 }
 
 static int prepare_from(struct guest *guest, size_t part);

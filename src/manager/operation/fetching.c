@@ -67,8 +67,8 @@ static void on_read(const struct spill_result *result, void *userdata)
         struct operation *operation = guest->instance->operation;
         int r = result->error;
 
-        if (result->took_ns > operation->fetch_ns)
-                operation->fetch_ns = result->took_ns;
+        if (result->took_ns > operation->measured.fetch_ns)
+                operation->measured.fetch_ns = result->took_ns;
         if (r < 0)
                 operation_fail(operation, r, "Failed", result->reason.hint,
                                "vGPU %s: its memory cannot be read from the spill: %.120s",

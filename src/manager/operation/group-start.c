@@ -7,6 +7,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/sharing.h"
 #include "manager/operation/gate-wait.h"
+#include "manager/operation/group.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
@@ -65,10 +66,9 @@ static void take_back(const struct members *members, uint64_t group, const struc
         for (size_t i = 0; i < members->n; i++) {
                 struct operation *operation = members->instance[i]->operation;
 
-                if (!group || !operation || operation->group != group)
+                if (!group || !operation || operation->request.group != group)
                         continue;
-                operation->is_broken = true;
-                operation->broken_by = *why;
+                group_break_one(operation, why);
                 operation_wake(operation);
         }
 }

@@ -11,7 +11,8 @@
 
 bool group_has(const struct operation *operation, const struct instance *other)
 {
-        return operation->group && other->operation && other->operation->group == operation->group;
+        return operation->request.group && other->operation &&
+               other->operation->request.group == operation->request.group;
 }
 
 struct operation *group_next(const struct operation *operation, const struct operation *after)
@@ -40,7 +41,7 @@ bool group_must_wait(const struct operation *operation)
         uint32_t flag = operation->is_undoing ? OPERATION_MEETS_BACK : OPERATION_MEETS;
         const struct operation *other = NULL;
 
-        if (!operation->group || operation->is_running ||
+        if (!operation->request.group || operation->phase == OPERATION_RUNS ||
             operation->step >= operation->kind->n_steps ||
             !(operation->kind->steps[operation->step].flags & flag))
                 return false;
@@ -82,7 +83,7 @@ void group_record(struct operation *operation, int (*put)(struct operation *oper
         struct operation *member = NULL;
         int r;
 
-        if (operation->is_recorded)
+        if (operation->standing.fate == GROUP_RECORDED)
                 return;
         if (goes_back(operation)) {
                 operation_fail(operation, -ECANCELED, "Failed", "try again",
@@ -96,21 +97,28 @@ void group_record(struct operation *operation, int (*put)(struct operation *oper
         }
         while ((member = group_next(operation, member))) {
                 settle(member);
-                member->is_recorded = true;
+                member->standing.fate = GROUP_RECORDED;
         }
+}
+
+void group_break_one(struct operation *operation, const struct failure *why)
+{
+        if (operation->standing.fate != GROUP_TOGETHER)
+                return;
+        operation->standing.fate = GROUP_BROKEN;
+        operation->standing.broken_by = *why;
 }
 
 void group_break(const struct operation *operation)
 {
         struct operation *other = NULL;
 
-        if (!operation->group)
+        if (!operation->request.group)
                 return;
         while ((other = group_next(operation, other))) {
-                if (other == operation || other->is_undoing || other->is_broken)
+                if (other == operation || other->is_undoing)
                         continue;
-                other->is_broken = true;
-                other->broken_by = operation->failure;
+                group_break_one(other, &operation->failure);
                 operation_wake(other);
         }
 }
@@ -119,7 +127,7 @@ void group_wake(const struct operation *operation)
 {
         struct operation *other = NULL;
 
-        if (!operation->group)
+        if (!operation->request.group)
                 return;
         while ((other = group_next(operation, other)))
                 if (other != operation)

@@ -14,8 +14,12 @@
 
 #include <stdbool.h>
 
+struct failure;
 struct instance;
 struct operation;
+
+/* group_break_one() - because of @why, unless that was said before, or it is recorded. */
+void group_break_one(struct operation *operation, const struct failure *why);
 
 /* group_has() - is @other of the group of @operation? */
 bool group_has(const struct operation *operation, const struct instance *other);

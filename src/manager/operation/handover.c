@@ -23,7 +23,7 @@ bool handover_may(const struct guest *guest)
 {
         const struct operation *operation = guest->instance->operation;
 
-        return operation->hands_over && operation->kind == &operation_suspend &&
+        return operation->request.hands_over && operation->kind == &operation_suspend &&
                !operation->is_undoing && clean_copy_is_whole(guest) &&
                pool_is_lone(guest->instance->manager->pool, guest->reservation);
 }
@@ -157,7 +157,7 @@ bool handover_has_passed(const struct operation *operation)
 /* Until its end is recorded it may still need the room. */
 static bool is_giving(const struct operation *operation, const struct device *device)
 {
-        return operation && operation->hands_over && !operation->is_undoing &&
+        return operation && operation->request.hands_over && !operation->is_undoing &&
                operation->source.device[0] == device &&
                operation->step <= operation_find_step(operation->kind, OPERATION_RECORDS);
 }
@@ -184,7 +184,7 @@ bool handover_is_under_way(const struct device *device)
         const struct instance *instance;
 
         list_for_each(instance, &device->manager->instances, link)
-                if (instance->operation && instance->operation->hands_over &&
+                if (instance->operation && instance->operation->request.hands_over &&
                     !instance->operation->is_undoing &&
                     instance->operation->source.device[0] == device)
                         return true;
@@ -207,7 +207,7 @@ struct operation *handover_find_early(const struct device *device)
         const struct instance *instance;
 
         list_for_each(instance, &device->manager->instances, link)
-                if (instance->operation && instance->operation->is_early &&
+                if (instance->operation && instance->operation->request.is_early &&
                     instance->operation->target.device[0] == device)
                         return instance->operation;
         return NULL;
@@ -218,7 +218,7 @@ static bool is_about_to_pass(const struct operation *operation)
 {
         const struct guest *guest;
 
-        if (operation->drained_ns == 0 ||
+        if (operation->measured.drained_ns == 0 ||
             operation->step > operation_find_step(operation->kind, OPERATION_COPIES))
                 return false;
         list_for_each(guest, &operation->instance->guests, link)
@@ -268,7 +268,7 @@ bool handover_may_begin(const struct instance *instance)
 static bool is_to_let_go(const struct operation *other, const struct device *device)
 {
         return other && other->kind == &operation_resume && place_has(&other->target, device) &&
-               (other->is_early || other->is_recovery);
+               (other->request.is_early || other->is_recovery);
 }
 
 static bool waits_for_room(const struct operation *operation)
@@ -295,12 +295,12 @@ static bool waits_for_givers(const struct operation *operation)
 
 bool handover_must_wait(const struct operation *operation)
 {
-        if (operation->is_running || operation->step >= operation->kind->n_steps)
+        if (operation->phase == OPERATION_RUNS || operation->step >= operation->kind->n_steps)
                 return false;
         if (operation->is_undoing)
                 return operation->kind == &operation_suspend && handover_has_passed(operation) &&
                        waits_for_room(operation);
-        return operation->is_early &&
+        return operation->request.is_early &&
                (operation->kind->steps[operation->step].flags & OPERATION_RECORDS) &&
                waits_for_givers(operation);
 }

@@ -16,8 +16,8 @@
 
 void leaving_close(struct operation *operation)
 {
-        if (operation->closing_ns == 0)
-                operation->closing_ns = clock_now(CLOCK_MONOTONIC);
+        if (operation->measured.closing_ns == 0)
+                operation->measured.closing_ns = clock_now(CLOCK_MONOTONIC);
         rest_begin(operation);
 }
 
@@ -34,10 +34,10 @@ void leaving_ask_shared(struct operation *operation)
 
 void leaving_export(struct operation *operation)
 {
-        if (operation->drained_ns == 0)
-                operation->drained_ns = clock_now(CLOCK_MONOTONIC);
+        if (operation->measured.drained_ns == 0)
+                operation->measured.drained_ns = clock_now(CLOCK_MONOTONIC);
         broadcast_export(operation);
-        if (operation->hands_over)
+        if (operation->request.hands_over)
                 observer_tell_instance(&operation->instance->manager->observers,
                                        operation->instance, INSTANCE_MAKES_WAY);
 }
@@ -58,9 +58,9 @@ void leaving_keep(struct operation *operation)
         struct guest *guest;
         int r = store_begin(store);
 
-        operation->bytes = 0;
+        operation->measured.bytes = 0;
         operation_for_each_guest(guest, operation) {
-                operation->bytes += guest->memory_bytes;
+                operation->measured.bytes += guest->memory_bytes;
                 if (r == 0)
                         r = recovery_put_memory(guest);
         }
@@ -124,7 +124,7 @@ bool leaving_may_checkpoint(struct operation *operation)
 
         if (!broadcast_expect(operation, GATE_STATE_RELEASED))
                 return false;
-        if (operation->keep_context || !operation->instance->course.gives_up_stopped)
+        if (operation->request.keep_context || !operation->instance->course.gives_up_stopped)
                 return true;
         operation_for_each_guest(guest, operation)
                 if (process_is_stopped(guest->pid)) {

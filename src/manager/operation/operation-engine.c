@@ -2,6 +2,7 @@
 /* One step after another, and back. */
 #include "manager/operation/operation-engine.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,18 @@
 #include "manager/operation/rest.h"
 #include "manager/schedule/schedule.h"
 
+static void operation_set_phase(struct operation *operation, enum operation_phase phase)
+{
+        static const uint32_t transitions[] = {
+                [OPERATION_BETWEEN] = 1u << OPERATION_RUNS | 1u << OPERATION_UNDONE,
+                [OPERATION_RUNS] = 1u << OPERATION_BETWEEN,
+                [OPERATION_UNDONE] = 0,
+        };
+
+        assert(transitions[operation->phase] & 1u << phase);
+        operation->phase = phase;
+}
+
 /* Its caller has been answered: what is left concerns nobody but us. */
 static bool is_tidying(const struct operation *operation)
 {
@@ -58,16 +71,16 @@ struct operation *operation_free(struct operation *operation)
                 return NULL;
         sd_event_source_disable_unref(operation->advance);
         sd_event_source_disable_unref(operation->admission.timer);
-        sd_event_source_disable_unref(operation->shared_timer);
+        sd_event_source_disable_unref(operation->shared.timer);
         sd_event_source_disable_unref(operation->ahead.timer);
         rest_leave(operation);
-        participants_free(operation);
+        participants_free(operation->instance);
         list_remove(&operation->admission.link);
         list_remove(&operation->making.link);
         sd_event_source_disable_unref(operation->making.timer);
         for (size_t i = 0; i < INSTANCE_PARTS_MAX; i++)
                 room_forget(&operation->staging[i]);
-        drop_caller(operation->pending);
+        drop_caller(operation->request.pending);
         drop_caller(operation->next);
         free(operation);
         return NULL;
@@ -78,9 +91,7 @@ static void free_guests_marked_dead(struct instance *instance)
         struct guest *guest, *after;
 
         list_for_each_safe(guest, after, &instance->guests, link)
-                if (guest->is_dead && guest->refresh)
-                        guest->is_unburied = true;
-                else if (guest->is_dead)
+                if (guest->is_dead && !guest->refresh) /* else its end buries it */
                         guest_free(guest);
 }
 
@@ -227,7 +238,7 @@ static void wake_early(const struct operation *operation)
 {
         struct operation *early = handover_find_early(operation->source.device[0]);
 
-        if (operation->hands_over && early)
+        if (operation->request.hands_over && early)
                 operation_wake(early);
 }
 
@@ -246,8 +257,8 @@ static void call_back(struct operation *operation)
         struct guest *guest;
 
         list_for_each(guest, &operation->instance->guests, link)
-                if (operation->kind->may_leave_behind)
-                        guest->presence = GUEST_PRESENT;
+                if (operation->kind->may_leave_behind && guest_is_away(guest))
+                        guest_set_presence(guest, GUEST_PRESENT);
 }
 
 /* Who came into the room of one that stays after all goes again. */
@@ -255,11 +266,10 @@ static void break_early(const struct operation *operation)
 {
         struct operation *early = handover_find_early(operation->source.device[0]);
 
-        if (!early || early->is_undoing || early->is_broken || early == operation ||
-            !operation->hands_over)
+        if (!early || early->is_undoing || early->standing.fate == GROUP_BROKEN ||
+            early == operation || !operation->request.hands_over)
                 return;
-        early->is_broken = true;
-        early->broken_by = operation->failure;
+        group_break_one(early, &operation->failure);
         admission_give_up(early);
         operation_wake(early);
 }
@@ -277,9 +287,9 @@ void operation_start_undoing(struct operation *operation)
 /* Another of its group has failed. */
 static void fail_broken(struct operation *operation)
 {
-        const struct failure *why = &operation->broken_by;
+        const struct failure *why = &operation->standing.broken_by;
 
-        if (operation->is_broken && operation->error == 0)
+        if (operation->standing.fate == GROUP_BROKEN && operation->error == 0)
                 operation_fail(operation, -ECANCELED, why->name, why->hint, "%.400s", why->message);
 }
 
@@ -287,14 +297,14 @@ static void fail_broken(struct operation *operation)
 static bool can_give_up(const struct operation *operation)
 {
         return operation->step <= operation_find_step(operation->kind, OPERATION_RECORDS) &&
-               !operation->is_recorded;
+               operation->standing.fate != GROUP_RECORDED;
 }
 
 /* Before the next step, or where it waits for the others. */
 static void give_up_broken(struct operation *operation)
 {
-        if (!operation->is_broken || operation->is_undoing || operation->is_running ||
-            operation->n_parts > 0 || !can_give_up(operation))
+        if (operation->standing.fate != GROUP_BROKEN || operation->is_undoing ||
+            operation->phase == OPERATION_RUNS || operation->n_parts > 0 || !can_give_up(operation))
                 return;
         fail_broken(operation);
         clear_error(operation);
@@ -304,7 +314,7 @@ static void give_up_broken(struct operation *operation)
 /* A step has run and none of its parts is left. */
 static void end_step(struct operation *operation)
 {
-        operation->is_running = false;
+        operation_set_phase(operation, OPERATION_BETWEEN);
         operation_report_moment(operation, operation->kind->steps[operation->step].name);
         if (!is_reversible(operation)) {
                 if (operation->error)
@@ -336,7 +346,7 @@ static bool has_stuck_guest(const struct instance *instance)
         const struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                if (guest->is_stuck && !guest->is_dead)
+                if (guest->participant && guest->participant->is_stuck && !guest->is_dead)
                         return true;
         return false;
 }
@@ -351,7 +361,7 @@ static void end_undo(struct operation *operation)
 {
         char point[STORE_WORD_MAX];
 
-        operation->is_running = false;
+        operation_set_phase(operation, OPERATION_BETWEEN);
         if (operation->error && wants_retry(operation))
                 return;
         if (operation->error || has_stuck_guest(operation->instance))
@@ -362,22 +372,23 @@ static void end_undo(struct operation *operation)
         operation_pass(operation, point);
         clear_error(operation);
         operation->was_retried = false;
-        operation->is_undone = operation->step == 0;
         if (operation->step > 0)
                 operation->step--;
+        else
+                operation_set_phase(operation, OPERATION_UNDONE);
         group_wake(operation);
 }
 
 static bool is_over(const struct operation *operation)
 {
-        return operation->is_undone || operation->step == operation->kind->n_steps;
+        return operation->phase == OPERATION_UNDONE || operation->step == operation->kind->n_steps;
 }
 
 static void start_step(struct operation *operation)
 {
         const struct operation_step *step = &operation->kind->steps[operation->step];
 
-        operation->is_running = true;
+        operation_set_phase(operation, OPERATION_RUNS);
         operation_report_progress(operation);
         if (!operation->is_undoing)
                 step->run(operation);
@@ -408,7 +419,7 @@ static bool is_target_being_tidied(const struct operation *operation)
 /* Those that began while it copied ahead hold room in the pool that it may need from here on. */
 static bool has_ended_ahead(const struct operation *operation)
 {
-        return operation->ahead.began_ns > 0 && operation->closing_ns == 0;
+        return operation->ahead.began_ns > 0 && operation->measured.closing_ns == 0;
 }
 
 static bool is_losing_mover(const struct device *device)
@@ -458,7 +469,7 @@ static int on_advance(sd_event_source *source, void *userdata)
         (void)source;
         give_up_broken(operation);
         while (operation->n_parts == 0 && !must_wait(operation)) {
-                if (operation->is_running) {
+                if (operation->phase == OPERATION_RUNS) {
                         if (operation->is_undoing)
                                 end_undo(operation);
                         else
@@ -467,7 +478,7 @@ static int on_advance(sd_event_source *source, void *userdata)
                 if (is_over(operation) && end_jobs_of_dead(operation))
                         return 0;
                 if (is_over(operation)) {
-                        finish(operation, !operation->is_undone);
+                        finish(operation, operation->phase != OPERATION_UNDONE);
                         return 0;
                 }
                 give_up_broken(operation);
@@ -502,15 +513,14 @@ struct operation *operation_new(struct instance *instance, const struct operatio
                 .kind = kind,
                 .source = instance_place(instance),
                 .target = instance_place(instance),
+                .asker = instance->owner,
                 .former_state = instance->state,
-                .started_ns = clock_now(CLOCK_MONOTONIC),
+                .measured.started_ns = clock_now(CLOCK_MONOTONIC),
         };
         list_init(&operation->admission.link);
         list_init(&operation->making.link);
-        if (participants_new(operation) < 0)
+        if (participants_new(instance) < 0)
                 return operation_free(operation);
-        list_for_each(guest, &instance->guests, link)
-                guest->is_stuck = false;
         operation_for_each_guest(guest, operation)
                 operation->n_processes++;
         if (sd_event_add_defer(instance->manager->event, &operation->advance, on_advance,
@@ -567,8 +577,7 @@ static int check_present(const struct instance *instance, struct failure *failur
         const struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                if (!guest->is_dead && instance_is_usable(instance) &&
-                    guest->presence != GUEST_PRESENT)
+                if (!guest->is_dead && instance_is_usable(instance) && guest_is_away(guest))
                         return failure_set(failure, -EBUSY, "GuestLost",
                                            process_advise_halt(process_get_halt(guest->pid)),
                                            "process %d (%.40s) hung when vGPU %s was resumed, and "
@@ -584,10 +593,10 @@ void operation_begin(struct operation *operation)
         schedule_hold(instance);
         instance->operation = operation;
         instance->course.target = operation->target;
-        instance->course.timeout_ms = operation->timeout_ms;
-        instance->course.group = operation->group;
+        instance->course.timeout_ms = operation->request.timeout_ms;
+        instance->course.group = operation->request.group;
         instance->course.gives_up_stopped =
-                operation->is_by_itself && operation->kind == &operation_suspend;
+                operation->request.is_by_itself && operation->kind == &operation_suspend;
         instance->state = operation->kind->busy_state;
         pool_pause(instance->manager->pool);
         refresh_stop_all(instance->manager);
@@ -612,7 +621,7 @@ bool operation_call_after(struct instance *instance, struct control_pending *pen
 {
         struct operation *operation = instance->operation;
 
-        if (!operation || operation->pending || operation->next)
+        if (!operation || operation->request.pending || operation->next)
                 return false;
         operation->next = pending;
         admission_give_up(operation);
@@ -633,19 +642,12 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
         operation = operation_new(instance, kind);
         if (!operation)
                 return -ENOMEM;
-        operation->keep_context = request->keep_context;
-        operation->must_verify = request->must_verify;
-        operation->will_detach = request->will_detach;
-        operation->pre_copies = request->pre_copies;
-        operation->timeout_ms = request->timeout_ms;
-        operation->is_by_itself = request->is_by_itself;
-        operation->hands_over = request->hands_over && instance->n_parts == 1;
-        operation->is_early = request->is_early && instance->n_parts == 1;
-        if (request->pending && request->pending->uid != instance->owner) {
-                operation->is_for_another = true;
+        operation->request = *request;
+        operation->request.pending = NULL; /* its caller has the failure of what has not begun */
+        operation->request.hands_over &= instance->n_parts == 1;
+        operation->request.is_early &= instance->n_parts == 1;
+        if (request->pending)
                 operation->asker = request->pending->uid;
-        }
-        operation->group = request->group;
         if (!place_is_nowhere(&request->target))
                 operation->target = request->target;
         r = kind->check(operation, failure);
@@ -655,12 +657,12 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
                 operation_free(operation);
                 return r;
         }
-        operation->pending = request->pending;
+        operation->request.pending = request->pending;
         operation_begin(operation);
         observer_tell_changed(&instance->manager->observers);
         log_event_of(instance->owner, LOG_LEVEL_INFO, kind->name,
                      "vgpu=%s processes=%zu from=%s to=%s timeout_ms=%u", instance->name,
                      operation->n_processes, place_describe(&operation->source, from),
-                     place_describe(&operation->target, to), operation->timeout_ms);
+                     place_describe(&operation->target, to), operation->request.timeout_ms);
         return 0;
 }

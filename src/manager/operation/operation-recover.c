@@ -46,7 +46,7 @@ static size_t first_to_undo(const struct operation_kind *kind, const char *compl
 
 static enum state_instance_state settled_state(const struct operation *operation)
 {
-        if (operation->kind == &operation_resume && operation->keep_context)
+        if (operation->kind == &operation_resume && operation->request.keep_context)
                 return STATE_EVICTED;
         return operation->kind->settled_state;
 }
@@ -91,8 +91,8 @@ int operation_recover(struct instance *instance, const struct store_operation *s
                 operation->source = source;
         if (place_count(&target) == instance->n_parts)
                 operation->target = target;
-        operation->keep_context = stored->keep_context;
-        operation->timeout_ms = RECOVERY_TIMEOUT_MS;
+        operation->request.keep_context = stored->keep_context;
+        operation->request.timeout_ms = RECOVERY_TIMEOUT_MS;
         operation->is_recovery = true;
         operation->step = first_to_undo(kind, stored->step);
         expect_back(operation);
@@ -127,7 +127,7 @@ void operation_open_returned(struct instance *instance)
         if (!instance_is_usable(instance))
                 return;
         list_for_each(guest, &instance->guests, link)
-                if (guest->gate && !guest->is_dead && !guest->is_waiting && !guest->request.done &&
+                if (guest->gate && !guest->is_dead && !guest->request.done &&
                     guest->presence == GUEST_PRESENT && guest->state == GATE_STATE_CLOSED)
                         open_gate(guest);
 }
@@ -164,8 +164,8 @@ static void deal_with_returned(struct guest *guest)
 {
         struct instance *instance = guest->instance;
 
-        if (guest->state == GATE_STATE_OPEN)
-                guest->presence = GUEST_PRESENT;
+        if (guest->state == GATE_STATE_OPEN && guest_is_away(guest))
+                guest_set_presence(guest, GUEST_PRESENT);
         if (instance->operation || guest->request.done)
                 return;
         if (instance->state == STATE_FAILED) {

@@ -127,30 +127,31 @@ void operation_report_progress(struct operation *operation)
 {
         const struct vgpu_operation_progress progress = {
                 .stage = stage_of(operation),
-                .bytes_done = operation->bytes_done,
-                .bytes_total = operation->bytes,
+                .bytes_done = operation->measured.bytes_done,
+                .bytes_total = operation->measured.bytes,
         };
 
-        operation->progress_ns = clock_now(CLOCK_MONOTONIC);
-        if (operation->pending)
-                control_progress(operation->pending, record_make(&record_progress, &progress));
+        operation->measured.progress_ns = clock_now(CLOCK_MONOTONIC);
+        if (operation->request.pending)
+                control_progress(operation->request.pending,
+                                 record_make(&record_progress, &progress));
 }
 
 void operation_add_progress(struct operation *operation, uint64_t bytes)
 {
-        operation->bytes_done += bytes;
-        if (operation->bytes_done > operation->bytes)
-                operation->bytes_done = operation->bytes;
-        if (clock_now(CLOCK_MONOTONIC) - operation->progress_ns >= PROGRESS_INTERVAL_NS)
+        operation->measured.bytes_done += bytes;
+        if (operation->measured.bytes_done > operation->measured.bytes)
+                operation->measured.bytes_done = operation->measured.bytes;
+        if (clock_now(CLOCK_MONOTONIC) - operation->measured.progress_ns >= PROGRESS_INTERVAL_NS)
                 operation_report_progress(operation);
 }
 
 /* Those of a suspend stand still from then on, until they are resumed. */
 static uint64_t get_stopped_ns(const struct operation *operation)
 {
-        if (operation->closing_ns == 0)
+        if (operation->measured.closing_ns == 0)
                 return 0;
-        return clock_now(CLOCK_MONOTONIC) - operation->closing_ns;
+        return clock_now(CLOCK_MONOTONIC) - operation->measured.closing_ns;
 }
 
 /* Those with a name; of many, how many more. */
@@ -199,21 +200,24 @@ char *operation_describe_left_behind(const struct operation *operation,
 static json_t *make_report(const struct operation *operation)
 {
         char left_behind[OPERATION_LEFT_BEHIND_MAX] = "";
-        uint64_t drain = operation->drained_ns ? operation->drained_ns - operation->started_ns : 0;
+        uint64_t drain = operation->measured.drained_ns
+                                 ? operation->measured.drained_ns - operation->measured.started_ns
+                                 : 0;
         const struct vgpu_operation_report record = {
-                .bytes = operation->bytes,
-                .seconds = (double)(clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1e9,
-                .copy_seconds = (double)operation->copy_ns / 1e9,
-                .context_seconds = (double)operation->context_ns / 1e9,
+                .bytes = operation->measured.bytes,
+                .seconds =
+                        (double)(clock_now(CLOCK_MONOTONIC) - operation->measured.started_ns) / 1e9,
+                .copy_seconds = (double)operation->measured.copy_ns / 1e9,
+                .context_seconds = (double)operation->measured.context_ns / 1e9,
                 .drain_seconds = (double)drain / 1e9,
-                .pool_seconds = (double)operation->pool_ns / 1e9,
+                .pool_seconds = (double)operation->measured.pool_ns / 1e9,
                 .n_processes = (uint32_t)(operation->n_processes - operation->n_left_behind),
                 .from_device = operation->source.device[0]->index,
                 .to_device = operation->target.device[0]->index,
                 .lost = operation->lost,
                 .had_left = operation->had_left,
-                .bytes_unchanged = operation->bytes_unchanged,
-                .fetch_seconds = (double)operation->fetch_ns / 1e9,
+                .bytes_unchanged = operation->measured.bytes_unchanged,
+                .fetch_seconds = (double)operation->measured.fetch_ns / 1e9,
                 .stopped_seconds = (double)get_stopped_ns(operation) / 1e9,
                 .pre_copy_seconds = (double)operation->ahead.ns / 1e9,
                 .pre_copy_bytes = operation->ahead.bytes,
@@ -233,7 +237,7 @@ json_t *operation_report_left(struct instance *instance)
                 .instance = instance,
                 .source = instance_place(instance),
                 .target = instance_place(instance),
-                .started_ns = clock_now(CLOCK_MONOTONIC),
+                .measured.started_ns = clock_now(CLOCK_MONOTONIC),
                 .n_processes = guests_count(instance),
                 .had_left = true,
         };
@@ -251,10 +255,14 @@ static void log_end(const struct operation *operation, bool has_succeeded)
                              "vgpu=%s bytes=%" PRIu64 " unchanged=%" PRIu64
                              " seconds=%.3f copy=%.3f context=%.3f "
                              "pool=%.3f fetch=%.3f processes=%zu from=%s to=%s",
-                             instance->name, operation->bytes, operation->bytes_unchanged,
-                             (double)(clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1e9,
-                             (double)operation->copy_ns / 1e9, (double)operation->context_ns / 1e9,
-                             (double)operation->pool_ns / 1e9, (double)operation->fetch_ns / 1e9,
+                             instance->name, operation->measured.bytes,
+                             operation->measured.bytes_unchanged,
+                             (double)(clock_now(CLOCK_MONOTONIC) - operation->measured.started_ns) /
+                                     1e9,
+                             (double)operation->measured.copy_ns / 1e9,
+                             (double)operation->measured.context_ns / 1e9,
+                             (double)operation->measured.pool_ns / 1e9,
+                             (double)operation->measured.fetch_ns / 1e9,
                              operation->n_processes - operation->n_left_behind,
                              place_describe(&operation->source, from),
                              place_describe(&operation->target, to));
@@ -295,8 +303,8 @@ static void count_end(const struct operation *operation, bool has_succeeded)
                 .kind = operation->kind->name,
                 .result = result,
                 .vgpu = operation->instance->name,
-                .ns = clock_now(CLOCK_MONOTONIC) - operation->started_ns,
-                .bytes = has_succeeded ? operation->bytes : 0,
+                .ns = clock_now(CLOCK_MONOTONIC) - operation->measured.started_ns,
+                .bytes = has_succeeded ? operation->measured.bytes : 0,
                 .at_ns = clock_now(CLOCK_REALTIME),
                 .ahead = get_ahead(operation),
         };
@@ -306,9 +314,9 @@ static void count_end(const struct operation *operation, bool has_succeeded)
 
 void operation_report_early(struct operation *operation, const struct failure *failure)
 {
-        if (operation->pending)
-                control_fail(operation->pending, failure);
-        operation->pending = NULL;
+        if (operation->request.pending)
+                control_fail(operation->request.pending, failure);
+        operation->request.pending = NULL;
 }
 
 void operation_report_end(struct operation *operation, bool has_succeeded)
@@ -316,13 +324,13 @@ void operation_report_end(struct operation *operation, bool has_succeeded)
         log_end(operation, has_succeeded);
         count_end(operation, has_succeeded);
         observer_tell_operation(&operation->instance->manager->observers, operation, has_succeeded);
-        if (!operation->pending)
+        if (!operation->request.pending)
                 return;
         if (has_succeeded)
-                control_reply(operation->pending, make_report(operation));
+                control_reply(operation->request.pending, make_report(operation));
         else
-                control_fail(operation->pending, &operation->failure);
-        operation->pending = NULL;
+                control_fail(operation->request.pending, &operation->failure);
+        operation->request.pending = NULL;
 }
 
 void operation_report_moment(const struct operation *operation, const char *moment)
@@ -330,7 +338,7 @@ void operation_report_moment(const struct operation *operation, const char *mome
         uint64_t now = clock_now(CLOCK_MONOTONIC);
 
         log_event(LOG_LEVEL_DEBUG, moment, "vgpu=%s after_ms=%.1f at_ms=%.1f",
-                  operation->instance->name, (double)(now - operation->started_ns) / 1e6,
+                  operation->instance->name, (double)(now - operation->measured.started_ns) / 1e6,
                   (double)now / 1e6);
 }
 
@@ -342,5 +350,5 @@ void operation_report_part(const struct operation *operation, const char *moment
         log_event(LOG_LEVEL_DEBUG, moment,
                   "vgpu=%s first=%zu n=%zu beside=%zu after_ms=%.1f at_ms=%.1f",
                   operation->instance->name, first, n, n_beside,
-                  (double)(now - operation->started_ns) / 1e6, (double)now / 1e6);
+                  (double)(now - operation->measured.started_ns) / 1e6, (double)now / 1e6);
 }

@@ -15,6 +15,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/place-text.h"
 #include "manager/operation/operation-internal.h"
+#include "manager/operation/participant.h"
 
 size_t operation_find_step(const struct operation_kind *kind, enum operation_step_flag flag)
 {
@@ -33,8 +34,8 @@ struct guest *operation_next_guest(const struct operation *operation, struct gue
         for (; link != head; link = link->next) {
                 struct guest *guest = list_entry(link, struct guest, link);
 
-                if (guest->participant && !guest->is_dead && !guest->is_waiting &&
-                    !guest->is_stuck && guest->presence == operation->kind->guests)
+                if (guest->participant && !guest->is_dead && !guest->participant->is_stuck &&
+                    guest->presence == operation->kind->guests)
                         return guest;
         }
         return NULL;
@@ -44,7 +45,7 @@ void operation_leave_guest(struct operation *operation, struct guest *guest)
 {
         bool is_tried_again = operation->has_lost_peer && !operation->was_retried;
 
-        guest->is_stuck = operation->is_undoing && !is_tried_again;
+        guest->participant->is_stuck = operation->is_undoing && !is_tried_again;
 }
 
 /* @user: who fills the log by it. */
@@ -79,7 +80,7 @@ int operation_persist(const struct operation *operation, const char *step)
 {
         struct store_operation stored = {
                 .instance = operation->instance->id,
-                .keep_context = operation->keep_context,
+                .keep_context = operation->request.keep_context,
         };
 
         snprintf(stored.kind, sizeof(stored.kind), "%s", operation->kind->name);

@@ -25,12 +25,11 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
-#include "base/list.h"
 #include "daemon/failure.h"
-#include "manager/model/ceiling-record.h"
 #include "manager/model/place.h"
 #include "manager/model/rest-record.h"
 #include "manager/model/room.h"
+#include "manager/operation/operation-record.h"
 #include "store/store.h"
 
 struct control_pending;
@@ -86,7 +85,7 @@ struct operation_request {
         bool is_by_itself;               /* nobody asked for it: residency.h */
         bool hands_over, is_early;       /* handover.h */
         uint64_t group;                  /* of other vGPUs' operations; 0: none */
-        struct control_pending *pending; /* is answered at the end */
+        struct control_pending *pending; /* is answered at the end; NULL: nobody waits for that */
 };
 
 /* Who comes takes what another one leaves (handover.h). */
@@ -99,27 +98,20 @@ struct operation_taker {
 struct operation {
         struct instance *instance;
         const struct operation_kind *kind;
-        struct control_pending *pending; /* NULL: nobody waits for the result */
         /*
          * Equal for suspend. The movers of the target do the work, each for its part; but for the checkpoint,
          * which is one for a process with all its devices: the mover of the first part calls the driver.
          */
         struct place source, target;
-        bool keep_context, is_by_itself, must_verify, will_detach, pre_copies;
-        bool hands_over, is_early;           /* handover.h */
+        struct operation_request request;    /* as it was made */
+        uid_t asker;                         /* the owner, or another */
         const struct operation_taker *taker; /* while its memory comes in parts: arrival.c */
-        bool is_for_another;                 /* @asker is not the owner */
-        uid_t asker;
-        uint64_t group;           /* group.h; 0: none */
-        bool is_broken;           /* another of its group has failed: */
-        struct failure broken_by; /* why */
-        bool is_recorded;         /* by another of its group */
-        uint32_t timeout_ms;
-        uint32_t former_state; /* of the instance, to go back to */
+        struct group_standing standing;      /* among those of its group */
+        uint32_t former_state;               /* of the instance, to go back to */
 
         size_t step; /* the one that runs, or is undone */
-        bool is_running;
-        bool is_undoing, is_undone, is_recovery;
+        enum operation_phase phase;
+        bool is_undoing, is_recovery;
         bool was_retried; /* this step, with a new mover or a new connection */
         size_t n_parts;   /* of the step, that are under way */
         sd_event_source *advance;
@@ -132,64 +124,20 @@ struct operation {
         /* With room for the database, or on the device or in the pool, an undoing that failed may succeed. */
         bool has_failed_store, has_lacked_room;
 
-        uint64_t started_ns, drained_ns, progress_ns; /* CLOCK_MONOTONIC */
-        uint64_t
-                closing_ns; /* when its gates began to close, for a resume of its suspend; 0: they have not, or unknown */
-        uint64_t copy_ns, context_ns; /* the slowest process */
-        uint64_t room_ns;             /* that it waited for others to leave its target */
-        uint64_t pool_ns; /* that copies waited for the pool: slabs not zeroed or not pinned yet */
-        uint64_t pool_since_ns; /* while one waits */
-        size_t n_pool_waits;
-        uint64_t fetch_ns; /* that memory took to come from the spill: the slowest process */
-        uint64_t bytes, bytes_done;
-        uint64_t bytes_unchanged;  /* of @bytes, what a suspend did not have to copy */
-        struct {                   /* ahead.h */
-                size_t n_guests;   /* that are copied now */
-                uint32_t n_rounds; /* of the one that had most */
-                uint64_t bytes, began_ns, ns;
-                bool must_stop;
-                sd_event_source *timer;
-        } ahead;
+        struct operation_measures measured;
+        struct ahead ahead;
         size_t n_processes, n_left_behind; /* of them */
         size_t n_contexts;                 /* suspend: of movers that are there */
         char lost[160]; /* what to tell of a process that did not come along; "": all did */
         bool had_left;  /* there was nothing to do: operation_report_left() */
 
-        sd_event_source
-                *shared_timer; /* while gates have not told whose memory they have: shared.c */
-        uint64_t shared_deadline_ns; /* CLOCK_MONOTONIC */
-
+        struct shared_wait shared;
         struct rest *rest; /* while the gates close; of all of its group */
-        struct {           /* make-room.h: while memory of others goes to the spill for it */
-                struct list link;
-                uint64_t bytes;
-                void (*then)(struct operation *operation);
-                sd_event_source *timer;
-                uint64_t deadline_ns; /* CLOCK_MONOTONIC */
-        } making;
-
+        struct making making;
         bool awaits_reading; /* what is read ahead for it already: fetching.c */
 
         struct room_promise staging[GATE_DEVICES_MAX]; /* what it may take of the target, by part */
-        struct {
-                struct list link; /* in a device's admissions, while it waits for its promises */
-                sd_event_source *timer;
-                sd_event_source *again; /* it lacks only what others ask for: to look again */
-                bool can_wait, is_waiting;
-                bool is_late, has_timed_out; /* it waits no longer; because its time is over */
-                bool lacks_pending;
-                bool was_passed;  /* refused, as others were promised the room that there is */
-                bool is_looking;  /* the driver is being asked */
-                bool awaits_turn; /* not in that list: others are to leave for it first */
-                bool is_failed, is_full;
-                size_t part;                     /* of the target, for which it asks */
-                bool is_asked[GATE_DEVICES_MAX]; /* or it lacks nothing there */
-                uint64_t waiting_since_ns;       /* CLOCK_MONOTONIC; 0: it does not */
-                struct ceiling_look look;
-                uint64_t held, needed;
-                uint64_t free, owed; /* to others; both as of the same look */
-                size_t n_holds;      /* under way */
-        } admission;
+        struct admission admission;
         uint64_t neighbours_bytes; /* what other vGPUs had on the source when its context left */
 };
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "manager/model/instance.h"
-#include "manager/operation/operation.h"
 
 static void participant_free(struct participant *participant)
 {
@@ -30,11 +29,11 @@ static struct participant *participant_new(struct guest *guest)
         return participant;
 }
 
-int participants_new(struct operation *operation)
+int participants_new(struct instance *instance)
 {
         struct guest *guest;
 
-        list_for_each(guest, &operation->instance->guests, link) {
+        list_for_each(guest, &instance->guests, link) {
                 guest->participant = participant_new(guest);
                 if (!guest->participant)
                         return -ENOMEM;
@@ -42,11 +41,11 @@ int participants_new(struct operation *operation)
         return 0;
 }
 
-void participants_free(struct operation *operation)
+void participants_free(struct instance *instance)
 {
         struct guest *guest;
 
-        list_for_each(guest, &operation->instance->guests, link) {
+        list_for_each(guest, &instance->guests, link) {
                 participant_free(guest->participant);
                 guest->participant = NULL;
         }

@@ -20,7 +20,7 @@
 struct copy_way;
 struct device;
 struct hash_value;
-struct operation;
+struct instance;
 
 typedef void (*guest_copied_fn)(struct guest *guest, bool is_done);
 
@@ -76,6 +76,7 @@ struct participant {
                 sd_event_source *closed_timer; /* then the gates are let on */
         } context;
 
+        bool is_stuck; /* undoing has failed for it */
         struct rest_guest rest;
 
         struct guest_job job[GATE_DEVICES_MAX]; /* by part */
@@ -119,10 +120,10 @@ struct participant {
         size_t return_width; /* so many allocations at once come back (undo-release.c) */
 };
 
-/* participants_new() - of all processes of the operation's vGPU. Errors: -ENOMEM. */
-int participants_new(struct operation *operation);
+/* participants_new() - of all processes of @instance. Errors: -ENOMEM. */
+int participants_new(struct instance *instance);
 
 /* participants_free() - of those that have one. No mover may have a job of them any more. */
-void participants_free(struct operation *operation);
+void participants_free(struct instance *instance);
 
 #endif

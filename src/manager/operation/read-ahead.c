@@ -20,7 +20,7 @@
 /* Its operation has not come to what is on the disk: it waits for others to leave. */
 static bool awaits_turn(const struct instance *instance)
 {
-        return instance->operation && instance->operation->admission.awaits_turn;
+        return instance->operation && instance->operation->admission.state == ADMISSION_AWAITS_TURN;
 }
 
 /* Could it need the pool where nothing is held for it? A suspend and a resume have theirs. */

@@ -121,7 +121,7 @@ static void end(struct guest *guest, const char *why)
         note_end(guest, why);
         refresh_free(guest);
         guest->residency.is_wanting = false; /* its gate is open */
-        if (guest->is_unburied && !instance->operation)
+        if (guest->is_dead && !instance->operation)
                 instance_bury_at_last(guest);
         operation_wake_all(manager);
 }
@@ -405,7 +405,7 @@ static bool is_left_alone(const struct device *device)
 
 static bool may_be_asked(const struct guest *guest)
 {
-        return !guest->is_dead && !guest->is_waiting && guest->gate && !guest->request.done &&
+        return !guest->is_dead && guest->gate && !guest->request.done &&
                guest->presence == GUEST_PRESENT && guest->state == GATE_STATE_OPEN &&
                guest->context.state == GUEST_CONTEXT_RUNNING && guest->sharing.n_imports == 0 &&
                !sharing_is_any(guest) && !process_is_stopped(guest->pid);

@@ -83,7 +83,7 @@ static bool has_failed(const struct rest *rest)
         struct operation *operation = NULL;
 
         while ((operation = next_member(rest, operation)))
-                if (operation->error || operation->is_broken)
+                if (operation->error || operation->standing.fate == GROUP_BROKEN)
                         return true;
         return false;
 }
@@ -167,7 +167,7 @@ static void fail_late(struct rest *rest, const struct operation *late)
 
         operation_fail(operation, -ETIMEDOUT, "TimedOut", "try again",
                        "vGPU %s could not begin to close its gates within %u ms",
-                       late->instance->name, operation->timeout_ms);
+                       late->instance->name, operation->request.timeout_ms);
 }
 
 static int on_wait_over(sd_event_source *source, uint64_t usec, void *userdata)
@@ -297,7 +297,7 @@ static void fail_missing(struct rest *rest, struct guest *missing)
                                 : "it runs on; try again with a longer --timeout",
                        "process %d (%.40s)%s%.63s did not come to rest within %u ms%s%.40s%s%s%s",
                        (int)missing->pid, missing->name, is_group ? " of vGPU " : "",
-                       is_group ? missing->instance->name : "", operation->timeout_ms,
+                       is_group ? missing->instance->name : "", operation->request.timeout_ms,
                        missing->participant->rest.call[0] ? ": it is in " : "",
                        missing->participant->rest.call, others, waited, pairs);
 }
@@ -313,7 +313,7 @@ static void fail_in_turn(struct rest *rest)
                        "they run on; try again with a longer --timeout",
                        "processes %s wait for each other: each came to rest within %u ms, but not "
                        "all at once%s",
-                       all, operation->timeout_ms, pairs);
+                       all, operation->request.timeout_ms, pairs);
 }
 
 static void fail_ended(struct rest *rest)
@@ -322,7 +322,7 @@ static void fail_ended(struct rest *rest)
 
         operation_fail(operation, -ETIMEDOUT, "TimedOut", "try again",
                        "a process of vGPU %s did not come to rest within %u ms, and has ended",
-                       operation->instance->name, operation->timeout_ms);
+                       operation->instance->name, operation->request.timeout_ms);
 }
 
 static void fail_timed_out(struct rest *rest)
@@ -446,8 +446,8 @@ static const struct failure *find_failure(const struct rest *rest)
         while ((operation = next_member(rest, operation))) {
                 if (operation->error)
                         return &operation->failure;
-                if (operation->is_broken)
-                        return &operation->broken_by;
+                if (operation->standing.fate == GROUP_BROKEN)
+                        return &operation->standing.broken_by;
         }
         return NULL;
 }
@@ -546,7 +546,7 @@ static struct rest *make(const struct operation *operation)
                         .pause_us = PAUSE_FIRST_US,
                 };
         if (rest)
-                set_deadline(rest, operation->timeout_ms);
+                set_deadline(rest, operation->request.timeout_ms);
         return rest;
 }
 

@@ -27,9 +27,9 @@ static int check(struct operation *operation, struct failure *failure)
                 return failure_set(failure, -EALREADY, "WrongState",
                                    "only a suspended vGPU can be resumed", "vGPU %s is %s",
                                    instance->name, instance_state_name(instance->state));
-        operation->keep_context = instance->state == STATE_EVICTED;
+        operation->request.keep_context = instance->state == STATE_EVICTED;
         operation_for_each_guest(guest, operation) {
-                operation->bytes += guest->memory_bytes;
+                operation->measured.bytes += guest->memory_bytes;
                 r = copy_check(guest, failure);
                 if (r < 0)
                         return r;
@@ -37,7 +37,7 @@ static int check(struct operation *operation, struct failure *failure)
         r = shared_check(operation, failure);
         if (r == 0)
                 r = coming_check_fit(operation, failure);
-        operation->closing_ns = instance->still_since_ns;
+        operation->measured.closing_ns = instance->still_since_ns;
         return r < 0 ? r : coming_check_promise(operation, failure);
 }
 
@@ -66,7 +66,7 @@ static void restore(struct operation *operation)
                 return;
         /* Staging has its memory before the first restore, during which the mover takes none. */
         operation_for_each_guest(guest, operation)
-                if (!operation->is_early)
+                if (!operation->request.is_early)
                         copies_stage(operation, guest);
         operation_for_each_guest(guest, operation)
                 contexts_move(operation, guest, &operation->target);
@@ -79,7 +79,8 @@ static void undo_restore(struct operation *operation)
         operation_for_each_guest(guest, operation) {
                 copies_end(operation, guest);
                 contexts_move(operation, guest,
-                              operation->keep_context ? &operation->source : &place_nowhere);
+                              operation->request.keep_context ? &operation->source
+                                                              : &place_nowhere);
         }
 }
 

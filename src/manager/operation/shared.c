@@ -26,7 +26,7 @@ static bool goes_along(const struct operation *operation, const struct instance 
         if (other == operation->instance)
                 return true;
         return operation->instance->operation == operation ? group_has(operation, other)
-                                                           : operation->group != 0;
+                                                           : operation->request.group != 0;
 }
 
 static int look_outside(struct guest *partner, void *userdata)
@@ -121,7 +121,7 @@ int shared_check_image(const struct instance *instance, struct failure *failure)
         const struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                if (!guest->is_dead && !guest->is_waiting && shares(guest))
+                if (!guest->is_dead && guest->presence != GUEST_JOINING && shares(guest))
                         return failure_set(failure, -EOPNOTSUPP, "NotMovable",
                                            "dump the vGPU by its name while it is suspended: that "
                                            "image has its GPU memory, for the same processes",
@@ -133,7 +133,7 @@ int shared_check_image(const struct instance *instance, struct failure *failure)
 
 static bool is_untold(const struct guest *guest)
 {
-        return !guest->sharing.has_told && !guest->is_dead && !guest->is_waiting &&
+        return !guest->sharing.has_told && !guest->is_dead && guest->presence != GUEST_JOINING &&
                guest->presence != GUEST_ABSENT; /* who shares is never left behind */
 }
 
@@ -185,7 +185,7 @@ int shared_check(struct operation *operation, struct failure *failure)
         struct guest *guest;
         int r = 0;
 
-        if (operation->will_detach && shared_check_image(operation->instance, failure) < 0)
+        if (operation->request.will_detach && shared_check_image(operation->instance, failure) < 0)
                 return -EOPNOTSUPP;
         if (!place_is_equal(&operation->target, &operation->source))
                 r = check_devices(operation, failure);
@@ -268,8 +268,8 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
         const struct guest *untold = shared_find_untold(operation->instance);
 
         (void)source, (void)usec;
-        operation->shared_timer = sd_event_source_disable_unref(operation->shared_timer);
-        if (untold && clock_now(CLOCK_MONOTONIC) < operation->shared_deadline_ns &&
+        operation->shared.timer = sd_event_source_disable_unref(operation->shared.timer);
+        if (untold && clock_now(CLOCK_MONOTONIC) < operation->shared.deadline_ns &&
             look_later(operation) == 0)
                 return 0;
         if (untold)
@@ -283,7 +283,7 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 static int look_later(struct operation *operation)
 {
         int r = sd_event_add_time_relative(operation->instance->manager->event,
-                                           &operation->shared_timer, CLOCK_MONOTONIC, LOOK_AGAIN_US,
+                                           &operation->shared.timer, CLOCK_MONOTONIC, LOOK_AGAIN_US,
                                            1000, on_look, operation);
 
         return r < 0 ? r : 0;
@@ -293,8 +293,8 @@ void shared_ask(struct operation *operation)
 {
         const struct guest *untold = shared_find_untold(operation->instance);
 
-        operation->shared_deadline_ns =
-                clock_now(CLOCK_MONOTONIC) + operation->timeout_ms * (uint64_t)1000000;
+        operation->shared.deadline_ns =
+                clock_now(CLOCK_MONOTONIC) + operation->request.timeout_ms * (uint64_t)1000000;
         if (!untold)
                 decide(operation);
         else if (look_later(operation) == 0)

@@ -215,7 +215,7 @@ static void move_out(struct operation *operation)
                 return;
         operation_for_each_guest(guest, operation) {
                 copies_out(operation, guest);
-                if (!operation->keep_context)
+                if (!operation->request.keep_context)
                         contexts_move(operation, guest, &place_nowhere);
         }
 }
@@ -232,7 +232,7 @@ static void move_back(struct operation *operation)
 
 static uint32_t state_after(const struct operation *operation)
 {
-        return operation->keep_context ? STATE_EVICTED : STATE_SUSPENDED;
+        return operation->request.keep_context ? STATE_EVICTED : STATE_SUSPENDED;
 }
 
 static int put(struct operation *operation)
@@ -245,7 +245,7 @@ static int put(struct operation *operation)
                 r = store_remove_operation(store, instance->id);
         if (r == 0)
                 r = residency_record_put_left(&instance->residency, store, instance->id,
-                                              operation->is_by_itself);
+                                              operation->request.is_by_itself);
         return r;
 }
 
@@ -255,8 +255,8 @@ static void settle(struct operation *operation)
 
         instance->state = state_after(operation);
         instance->off_since_ns = clock_now(CLOCK_MONOTONIC);
-        instance->still_since_ns = operation->closing_ns;
-        instance->residency.has_left = operation->is_by_itself;
+        instance->still_since_ns = operation->measured.closing_ns;
+        instance->residency.has_left = operation->request.is_by_itself;
         handover_end(operation);
 }
 

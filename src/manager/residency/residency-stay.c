@@ -239,8 +239,8 @@ bool residency_is_played(const struct instance *instance)
         if (way_back_lacks_room(instance))
                 return promise_is_any_overcommitted(instance);
         if (operation)
-                return operation->is_by_itself && (operation->kind == &operation_suspend ||
-                                                   operation->kind == &operation_resume);
+                return operation->request.is_by_itself && (operation->kind == &operation_suspend ||
+                                                           operation->kind == &operation_resume);
         if (instance_is_off(instance))
                 return instance_is_away(instance);
         return instance->state == STATE_RUNNING &&

@@ -16,7 +16,7 @@
 
 bool residency_takes_part(const struct guest *guest)
 {
-        return !guest->is_dead && !guest->is_waiting && guest->slot != UINT32_MAX;
+        return !guest->is_dead && guest->presence != GUEST_JOINING && guest->slot != UINT32_MAX;
 }
 
 /*
@@ -137,7 +137,7 @@ void residency_look_whether_it_runs(struct instance *instance)
 
 bool residency_awaits_turn(const struct instance *instance)
 {
-        return instance->operation && instance->operation->admission.awaits_turn;
+        return instance->operation && instance->operation->admission.state == ADMISSION_AWAITS_TURN;
 }
 
 bool residency_is_wanted(const struct instance *instance)

@@ -343,8 +343,9 @@ static void note_move(struct instance *instance)
         const struct operation *operation = instance->operation;
         struct residency_instance *mine = &instance->residency;
 
-        mine->moved_percent = operation && operation->bytes > 0
-                                      ? (uint32_t)(100 * operation->bytes_done / operation->bytes)
+        mine->moved_percent = operation && operation->measured.bytes > 0
+                                      ? (uint32_t)(100 * operation->measured.bytes_done /
+                                                   operation->measured.bytes)
                                       : 0;
 }
 
@@ -538,7 +539,7 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
                 let_wait(instance);
         if (event == GUEST_RETURNED && guest->state == GATE_STATE_OPEN)
                 guest->residency.is_wanting = false;
-        if (event == GUEST_WANTS && !guest->is_waiting)
+        if (event == GUEST_WANTS && guest->presence != GUEST_JOINING)
                 guest->residency.is_wanting = true;
         look_soon(residency, instance);
 }
@@ -557,9 +558,9 @@ static void note_success(const struct operation *operation, uint64_t took_ns)
         struct residency_instance *mine = &instance->residency;
 
         succeed(instance);
-        if (operation->is_by_itself) {
+        if (operation->request.is_by_itself) {
                 mine->sums.n_swaps++;
-                mine->sums.swapped_bytes += operation->bytes_done;
+                mine->sums.swapped_bytes += operation->measured.bytes_done;
         }
         if (operation->kind == &operation_suspend) {
                 mine->leave_ns = took_ns;
@@ -601,7 +602,7 @@ static bool note_passed(const struct operation *operation)
 {
         struct residency_instance *mine = &operation->instance->residency;
 
-        if (!operation->is_by_itself || !operation->admission.was_passed ||
+        if (!operation->request.is_by_itself || !operation->admission.was_passed ||
             mine->n_passed >= PASSED_MAX)
                 return false;
         mine->n_passed++;
@@ -619,18 +620,18 @@ static void note_failure(const struct operation *operation)
 
         if (!is_leaving && note_passed(operation))
                 return;
-        if (operation->is_early && operation->is_broken)
+        if (operation->request.is_early && operation->standing.fate == GROUP_BROKEN)
                 note_stayed(instance);
-        else if (operation->is_by_itself)
+        else if (operation->request.is_by_itself)
                 residency_fail(instance, is_leaving, operation->failure.message);
         if (!is_leaving && operation->failure.name &&
             strcmp(operation->failure.name, "NoRoom") == 0)
                 residency_note_lack(instance, operation->admission.part);
-        if (!operation->is_by_itself && !is_leaving)
+        if (!operation->request.is_by_itself && !is_leaving)
                 stop_waiting(instance); /* whoever resumed it by hand; its programs may wait */
         if (is_leaving)
                 forget_demand(instance); /* its gates are open again */
-        if (is_leaving && operation->is_by_itself)
+        if (is_leaving && operation->request.is_by_itself)
                 (void)residency_look_at_stopped(instance);
 }
 
@@ -666,8 +667,9 @@ static void on_operation(const struct operation *operation, bool has_succeeded, 
         for (size_t i = 0; i < instance->n_parts; i++)
                 instance->part[i].residency.leaving_bytes = 0;
         if (has_succeeded)
-                note_success(operation, stay_get_cost(now_ns() - operation->started_ns,
-                                                      operation->pool_ns + operation->room_ns));
+                note_success(operation, stay_get_cost(now_ns() - operation->measured.started_ns,
+                                                      operation->measured.pool_ns +
+                                                              operation->measured.room_ns));
         else
                 note_failure(operation);
         note_way_back(instance, was_coming);

@@ -355,8 +355,8 @@ static void add_guest(struct schedule *schedule, struct schedule_vgpu *vgpu, str
 
 static bool takes_turns(const struct guest *guest)
 {
-        return !guest->is_dead && !guest->is_waiting && guest->gate && guest->slot != UINT32_MAX &&
-               guest->context.state == GUEST_CONTEXT_RUNNING;
+        return !guest->is_dead && guest->presence != GUEST_JOINING && guest->gate &&
+               guest->slot != UINT32_MAX && guest->context.state == GUEST_CONTEXT_RUNNING;
 }
 
 static struct schedule_guest *find_guest(const struct schedule_vgpu *vgpu,
