@@ -20,6 +20,7 @@
 #include "tests/guests/kernels.h"
 
 #define TRIVIAL_CALLS 5000000
+#define RANGES        1000000
 #define LAUNCHES      200000
 #define LAUNCH_BATCH  512 /* stays below the depth of the launch queue */
 #define ALLOCATIONS   1000
@@ -34,6 +35,8 @@ enum {
         INIT,
         TRIVIAL,
         REFUSED,
+        RANGE,
+        RANGE_SMALL,
         LAUNCH,
         LAUNCH_CALL,
         ALLOCATION,
@@ -62,6 +65,8 @@ static const struct {
         [INIT] = { "cuInit, first context", "ms", 1e3, "" },
         [TRIVIAL] = { "trivial call (cuCtxGetCurrent)", "ns", 1e9, "+5 ns" },
         [REFUSED] = { "launch of no kernel, refused", "ns", 1e9, "+5 ns" },
+        [RANGE] = { "set within 32 MiB, refused", "ns", 1e9, "+10 ns" },
+        [RANGE_SMALL] = { "the same, within 256 bytes", "ns", 1e9, "+10 ns" },
         [LAUNCH] = { "launch of an empty kernel, and its run", "ns", 1e9, "" },
         [LAUNCH_CALL] = { "the call of that alone", "ns", 1e9, "" },
         [ALLOCATION] = { "allocate and free 32 MiB", "us", 1e6, "1.1 times" },
@@ -98,6 +103,22 @@ static double measure_refused(void)
         for (int i = 0; i < TRIVIAL_CALLS; i++)
                 (void)launch(NULL, 0, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
         return (now() - start) / TRIVIAL_CALLS;
+}
+
+/* The way of a set to the driver and back, with what is looked up for its range: the driver refuses odd addresses. */
+static double measure_range(size_t size)
+{
+        __typeof__(&cuMemsetD32Async) set = DRIVER(cuMemsetD32Async);
+        CUdeviceptr pointer;
+        double start, seconds;
+
+        must(DRIVER(cuMemAlloc_v2)(&pointer, size));
+        start = now();
+        for (int i = 0; i < RANGES; i++)
+                (void)set(pointer + size / 2 + 1, 0, 4, NULL);
+        seconds = (now() - start) / RANGES;
+        must(DRIVER(cuMemFree_v2)(pointer));
+        return seconds;
 }
 
 /* The simulated driver runs no PTX; then launches are not measured. */
@@ -226,6 +247,8 @@ static int measure(void)
 
         seconds[TRIVIAL] = measure_trivial();
         seconds[REFUSED] = measure_refused();
+        seconds[RANGE] = measure_range(ALLOC_SIZE);
+        seconds[RANGE_SMALL] = measure_range(SMALL_SIZE);
         measure_launch(&seconds[LAUNCH], &seconds[LAUNCH_CALL]);
         measure_allocation(ALLOC_SIZE); /* the first ones fill the driver's caches */
         seconds[ALLOCATION] = measure_allocation(ALLOC_SIZE);

@@ -18,10 +18,12 @@ class Row(NamedTuple):
     kinds: list
     again: str
     why: str
+    ranges: str
 
     def has(self, words):
         """Has the row one of @words?"""
-        return "any" in words or self.gate in words or ("again" in words and self.again != "-")
+        return ("any" in words or self.gate in words or ("again" in words and self.again != "-") or
+                ("ranges" in words and self.ranges != "-"))
 
 
 def lines_of(path):
@@ -47,16 +49,21 @@ def read_rules(path):
 def read_rows(path):
     for where, fields in lines_of(path):
         if len(fields) < 5:
-            sys.exit(f"{where}: want NAME GATE SIM SINCE KINDS [AGAIN [WHY]]")
+            sys.exit(f"{where}: want NAME GATE SIM SINCE KINDS [AGAIN [WHY [RANGES]]]")
         name, gate, _, _, kinds, *rest = fields
-        again, why = (*rest, "-", "-")[:2]
-        yield Row(name, gate, [] if kinds == "-" else kinds.split(","), again, why)
+        again, why, ranges = (*rest, "-", "-", "-")[:3]
+        yield Row(name, gate, [] if kinds == "-" else kinds.split(","), again, why, ranges)
+
+
+COPIES = re.compile(r"cuMem(cpy|set)")
 
 
 def faults_of(row, kinds, reasons):
     unknown = [kind for kind in row.kinds if kind not in kinds]
     if unknown:
         return [f"there is no kind {', '.join(unknown)}"]
+    if COPIES.match(row.name) and "span" not in row.kinds:
+        return ["copies or sets memory, and is not of the kind span"]
     if row.why != "-" and row.why not in reasons:
         return [f"there is no reason {row.why}"]
     lacks = [kind for kind in row.kinds if not row.has(kinds[kind])]

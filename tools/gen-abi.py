@@ -21,11 +21,16 @@ class Row(NamedTuple):
     since: int
     kinds: list  # abi/cuda.kinds
     n_arguments: int  # of a call that is made again; 0: it is not
+    ranges: str
 
     @property
     def base(self):
         """The name as programs ask cuGetProcAddress() for it."""
         return re.sub(r"(_v\d+)?(_ptsz|_ptds)?$", "", self.name)
+
+    @property
+    def n_batch(self):
+        return BATCH_ARGUMENTS["_v2" if "_v2" in self.name else ""]
 
     @property
     def is_per_thread(self):
@@ -44,13 +49,14 @@ def read_table(path):
         if not fields:
             continue
         again = fields[5] if len(fields) > 5 and fields[5] != "-" else "0"
-        if not 5 <= len(fields) <= 7 or fields[1] not in GATE_WORDS or not (fields[3] + again).isdigit():
-            sys.exit(f"{path}:{number}: want NAME {'|'.join(GATE_WORDS)} SIM SINCE KINDS [AGAIN [WHY]]")
+        if not 5 <= len(fields) <= 8 or fields[1] not in GATE_WORDS or not (fields[3] + again).isdigit():
+            sys.exit(f"{path}:{number}: want NAME {'|'.join(GATE_WORDS)} SIM SINCE KINDS [AGAIN [WHY [RANGES]]]")
         if again != "0" and fields[1] in ("waited", "own", "hide"):
             sys.exit(f"{path}:{number}: what is {fields[1]} says in its code that it is made again")
         if fields[2] not in SIM_WORDS and not fields[2].startswith("="):
             sys.exit(f"{path}:{number}: want {'|'.join(SIM_WORDS)}|=OTHER, not {fields[2]}")
-        rows.append(Row(*fields[:3], int(fields[3]), fields[4].split(","), int(again)))
+        rows.append(Row(*fields[:3], int(fields[3]), fields[4].split(","), int(again),
+                        fields[7] if len(fields) > 7 else "-"))
     names = {row.name for row in rows}
     if len(names) != len(rows):
         sys.exit(f"{path}: a name occurs twice")
@@ -80,16 +86,44 @@ def gate_entries(rows, _):
     yield from (f"GATE_ENTRY({row.name}, {row.gate})" for row in rows if row.gate != "hide")
 
 
+BATCH_ARGUMENTS = {"": 9, "_v2": 8}  # cuMemcpyBatchAsync(); that of before CUDA 13 says which one failed
+
+
+def one_range(path, text):
+    """The C expression whether a range of the column "ranges" is good."""
+    match = re.fullmatch(r"(\d)\+(\d)(?:\*(\d))?(?:@(\d)\*(\d))?", text)
+    if not match:
+        sys.exit(f"{path}: {text} is no range")
+    pointer, count, unit, pitch, rows = match.groups()
+    size = f"a{count}" + (f" * {unit}" if unit and unit != "1" else "")
+    if pitch:
+        return f"range_rows_are_good(a{pointer}, a{pitch}, {size}, a{rows})"
+    return f"range_is_good(a{pointer}, {size})"
+
+
+def is_good(row):
+    """The C expression whether all ranges of a call are good."""
+    if row.ranges in ("-", "array", "old", "unseen"):
+        return "true"
+    if row.ranges in ("2d", "3d"):
+        return f"range_{row.ranges}_is_good(a0)"
+    if row.ranges == "batch":
+        return f"range_batch_is_good(a0, a1, a2, a3, {'a7' if row.n_batch == 9 else '0'})"
+    return " && ".join(one_range(row.name, text) for text in row.ranges.split(","))
+
+
 def gate_patience(rows, prototypes):
-    """One line for each call that is made again: its parameters as words, and the arguments."""
+    """One line for each call that is made again, or is looked at before: its parameters as words, the arguments, the condition."""
     for row in rows:
         if row.n_arguments:
             prototype = prototypes.get(sim_target(rows, row).name if row.sim != "refuse" else row.name)
             if prototype and len(prototype.arguments.split(",")) != row.n_arguments:
                 sys.exit(f"{row.name}: has other than {row.n_arguments} arguments in the header")
-            names = [f"a{i}" for i in range(row.n_arguments)]
+        if row.n_arguments or row.ranges == "batch":
+            names = [f"a{i}" for i in range(row.n_arguments or row.n_batch)]
             parameters = ", ".join("uint64_t " + name for name in names)
-            yield f"GATE_PATIENCE({row.name}, ({parameters}), ({', '.join(names)}))"
+            macro = "GATE_PATIENCE" if row.n_arguments else "GATE_RANGED"
+            yield f"{macro}({row.name}, ({parameters}), ({', '.join(names)}), {is_good(row)})"
 
 
 def gate_map(rows, _):

@@ -2,11 +2,7 @@
 #include "gate/block.h"
 
 #include <stdlib.h>
-
-static bool bit(const uint64_t *bits, uint32_t i)
-{
-        return bits[i / 64] >> (i % 64) & 1;
-}
+#include <string.h>
 
 /* The first granule at or after @from that is used (@is_used) or free; BLOCK_GRANULES: none. */
 static uint32_t next(const struct block *block, uint32_t from, bool is_used)
@@ -22,12 +18,19 @@ static uint32_t next(const struct block *block, uint32_t from, bool is_used)
         return BLOCK_GRANULES;
 }
 
-static void mark(struct block *block, uint32_t first, uint32_t n, bool is_used)
+static void set_end(struct block *block, uint32_t i, uint32_t end)
+{
+        __atomic_store_n(&block->end[i], end, __ATOMIC_RELAXED);
+}
+
+/* @end: 0: they are free. */
+static void mark(struct block *block, uint32_t first, uint32_t n, uint32_t end)
 {
         for (uint32_t i = first; i < first + n; i++) {
                 uint64_t mask = 1ull << (i % 64);
 
-                if (is_used)
+                set_end(block, i, end);
+                if (end)
                         block->used[i / 64] |= mask;
                 else
                         block->used[i / 64] &= ~mask;
@@ -48,6 +51,17 @@ struct block *block_new(void)
         return block;
 }
 
+void block_empty(struct block *block)
+{
+        for (uint32_t i = 0; i < BLOCK_GRANULES; i++)
+                set_end(block, i, 0);
+        memset(block->used, 0, sizeof(block->used));
+        memset(block->start, 0, sizeof(block->start));
+        block->n_free = block->longest = BLOCK_GRANULES;
+        block->n_allocations = 0;
+        block->next_idle = NULL;
+}
+
 bool block_take(struct block *block, uint32_t bytes, uint32_t *ret_offset)
 {
         uint32_t n, longest = 0;
@@ -62,9 +76,8 @@ bool block_take(struct block *block, uint32_t bytes, uint32_t *ret_offset)
                 uint32_t end = next(block, first, true);
 
                 if (end - first >= n) {
-                        mark(block, first, n, true);
+                        mark(block, first, n, first * BLOCK_GRANULE + bytes);
                         block->start[first / 64] |= 1ull << (first % 64);
-                        block->bytes[first] = bytes;
                         block->n_free -= n;
                         block->n_allocations++;
                         *ret_offset = first * BLOCK_GRANULE;
@@ -81,11 +94,10 @@ bool block_take(struct block *block, uint32_t bytes, uint32_t *ret_offset)
 void block_give_back(struct block *block, uint32_t offset)
 {
         uint32_t first = offset / BLOCK_GRANULE;
-        uint32_t n = granules(block->bytes[first]);
+        uint32_t n = granules(block->end[first] - offset);
 
-        mark(block, first, n, false);
+        mark(block, first, n, 0);
         block->start[first / 64] &= ~(1ull << (first % 64));
-        block->bytes[first] = 0;
         block->n_free += n;
         block->n_allocations--;
         block->longest = block->n_free; /* may have grown together with its neighbours */
@@ -98,16 +110,13 @@ bool block_find(const struct block *block, uint32_t offset, uint32_t *ret_start,
         uint32_t word = i / 64;
         uint64_t starts;
 
-        if (offset >= BLOCK_SIZE || !bit(block->used, i))
-                return false;
+        if (offset >= BLOCK_SIZE || offset >= block->end[i])
+                return false; /* in none, or in the padding behind one */
 
         starts = block->start[word] & (~0ull >> (63 - i % 64));
         while (!starts)
                 starts = block->start[--word];
-        i = word * 64 + 63 - (uint32_t)__builtin_clzll(starts);
-        if (offset - i * BLOCK_GRANULE >= block->bytes[i])
-                return false; /* in the padding behind it */
-        *ret_start = i * BLOCK_GRANULE;
-        *ret_bytes = block->bytes[i];
+        *ret_start = (word * 64 + 63 - (uint32_t)__builtin_clzll(starts)) * BLOCK_GRANULE;
+        *ret_bytes = block->end[i] - *ret_start;
         return true;
 }

@@ -36,8 +36,11 @@ static const entry_function ours[ENTRY_COUNT] = {
 };
 
 static const entry_function patient[ENTRY_COUNT] = {
-#define GATE_PATIENCE(name, parameters, arguments) [ENTRY_##name] = (entry_function)patient_##name,
+#define GATE_PATIENCE(name, parameters, arguments, is_good) \
+        [ENTRY_##name] = (entry_function)patient_##name,
+#define GATE_RANGED GATE_PATIENCE
 #include "gate-patience.inc"
+#undef GATE_RANGED
 #undef GATE_PATIENCE
 };
 

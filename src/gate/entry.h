@@ -65,9 +65,12 @@ void stub_marked(void);
 #include "gate-entries.inc"
 #undef GATE_ENTRY
 
-/* Those that are made by the build, of calls that are made again (patience.c). */
-#define GATE_PATIENCE(name, parameters, arguments) extern CUresult patient_##name parameters;
+/* Those that are made by the build, of calls that are made again, or whose ranges are looked at (patience.c). */
+#define GATE_PATIENCE(name, parameters, arguments, is_good) \
+        extern CUresult patient_##name parameters;
+#define GATE_RANGED GATE_PATIENCE
 #include "gate-patience.inc"
+#undef GATE_RANGED
 #undef GATE_PATIENCE
 
 /* entry_open() - open the driver; later calls do nothing. Without a driver all entries refuse. */

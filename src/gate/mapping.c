@@ -15,6 +15,7 @@
 #include "gate/peer.h"
 #include "gate/physical.h"
 #include "gate/quota.h"
+#include "gate/range.h"
 #include "gate/reservation.h"
 #include "wire/gate.h"
 
@@ -22,7 +23,7 @@
 #define BUFFER_ID_FIRST ((uint64_t)1 << 62)
 
 /* Address space costs nothing; more than this in use at once goes outside of the arena. */
-#define ARENA_SIZE ((uint64_t)1 << 40)
+#define ARENA_SIZE (RANGE_PAGES * BLOCK_SIZE)
 
 static struct {
         pthread_once_t once;
@@ -396,6 +397,7 @@ static void arena_reserve(void)
         reservation_hold(); /* nor does the arena become ours behind somebody's check */
         if (DRIVER(cuMemAddressReserve)(&base, ARENA_SIZE, 0, 0, 0) == CUDA_SUCCESS) {
                 arena.lowest = arena.base = base;
+                range_open(base);
                 arena.end = base + ARENA_SIZE;
         }
         reservation_let_go();

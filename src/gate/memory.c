@@ -12,6 +12,7 @@
 #include "gate/offer-name.h"
 #include "gate/peer.h"
 #include "gate/quota.h"
+#include "gate/range.h"
 #include "gate/reservation.h"
 #include "gate/stock.h"
 #include "wire/gate.h"
@@ -19,6 +20,7 @@
 pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct mapping *first_block;
+static struct block *first_idle; /* they are not freed: a copy may look at one (range.h) */
 
 static uint64_t round_up(uint64_t size)
 {
@@ -28,6 +30,19 @@ static uint64_t round_up(uint64_t size)
 static bool is_spare(const struct mapping *mapping)
 {
         return mapping->block && mapping->block->n_allocations == 0 && !mapping->is_pinned;
+}
+
+/* It is an allocation now, or a block of them, which copies are looked up in; or no longer. */
+static void publish_locked(const struct mapping *mapping)
+{
+        if (mapping->is_outside)
+                return;
+        if (mapping->is_leaving)
+                range_set(mapping->address, mapping->size, 0);
+        else if (mapping->block)
+                range_set_block(mapping->address, mapping->block);
+        else
+                range_set(mapping->address, mapping->size, mapping->address + mapping->requested);
 }
 
 /* Out of the list of blocks, if it is in it, and on its way out. */
@@ -40,6 +55,7 @@ static struct mapping *take(struct mapping *mapping)
         if (*link)
                 *link = mapping->next_block;
         mapping->is_leaving = true;
+        publish_locked(mapping);
         return mapping;
 }
 
@@ -62,6 +78,29 @@ void memory_displace(const struct mapping *mapping)
                 reservation_free(mapping->address, mapping->size);
 }
 
+static void put_aside(struct mapping *mapping)
+{
+        if (!mapping->block)
+                return;
+        pthread_mutex_lock(&memory_lock);
+        block_empty(mapping->block);
+        mapping->block->next_idle = first_idle;
+        first_idle = TAKE(mapping->block);
+        pthread_mutex_unlock(&memory_lock);
+}
+
+static struct block *take_idle(void)
+{
+        struct block *block;
+
+        pthread_mutex_lock(&memory_lock);
+        block = first_idle;
+        if (block)
+                first_idle = block->next_idle;
+        pthread_mutex_unlock(&memory_lock);
+        return block ? block : block_new();
+}
+
 /*
  * The end of a mapping that nobody else finds any more, or of NULL. What the driver does not unmap is
  * still at its address, which must not be given out again: then nothing is done.
@@ -81,6 +120,7 @@ static CUresult discard(struct mapping *mapping)
                 mapping_release(mapping);
         }
         memory_displace(mapping);
+        put_aside(mapping);
         mapping_free(mapping);
         return CUDA_SUCCESS;
 }
@@ -111,6 +151,7 @@ static CUresult discard_or_keep(struct mapping *mapping)
                 return result;
         pthread_mutex_lock(&memory_lock);
         mapping->is_leaving = false;
+        publish_locked(mapping);
         if (mapping->block) {
                 mapping->next_block = first_block;
                 first_block = mapping;
@@ -151,6 +192,7 @@ static CUresult mapping_add(struct mapping **ret_mapping, CUcontext context, CUd
         pthread_mutex_lock(&memory_lock);
         mapping->requested = requested;
         mapping->block = block;
+        publish_locked(mapping);
         if (block) {
                 mapping->next_block = first_block;
                 first_block = mapping;
@@ -189,7 +231,7 @@ static CUresult allocate_small(CUdeviceptr *ret_address, CUcontext context, CUde
         if (take_from_blocks(context, size, ret_address))
                 return CUDA_SUCCESS;
 
-        block = block_new();
+        block = take_idle();
         if (!block || !block_take(block, size, &offset)) /* taken before others see the block */
                 return CUDA_ERROR_OUT_OF_MEMORY;
         result = mapping_add(&mapping, context, device, 0, block);
@@ -311,6 +353,24 @@ bool memory_free(CUdeviceptr address, CUresult *ret_result)
         }
         *ret_result = result;
         return true;
+}
+
+bool range_is_beyond(CUdeviceptr address, uint64_t size)
+{
+        CUdeviceptr last = address + size - 1;
+        const struct mapping *mapping;
+        struct memory_info info;
+        bool is_beyond = false;
+
+        pthread_mutex_lock(&memory_lock);
+        if (last >= address && memory_find_locked(address, &info) &&
+            last - info.start >= info.size) {
+                mapping = mapping_table_find(last);
+                is_beyond = mapping && (mapping->requested || mapping->block) &&
+                            !memory_find_locked(last, &info);
+        }
+        pthread_mutex_unlock(&memory_lock);
+        return is_beyond;
 }
 
 static bool overlaps_mapping(CUdeviceptr address, uint64_t size)
@@ -500,5 +560,7 @@ void memory_forget(void)
 {
         pthread_mutex_init(&memory_lock, NULL);
         first_block = NULL;
+        first_idle = NULL;
+        range_close();
         mapping_table_clear();
 }

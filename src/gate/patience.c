@@ -10,6 +10,7 @@
 #include "gate/capture.h"
 #include "gate/current.h"
 #include "gate/memory.h"
+#include "gate/range.h"
 
 /*
  * Nobody knows what the driver needs. It takes pieces of 2 MiB and, for large programs, of more. Each time that it
@@ -111,24 +112,35 @@ bool patience_again(struct patience *patience, CUresult result)
  * does not matter to who reads it. Arguments on the stack are the called function's, which may write there; so
  * each call gets its own.
  */
-#define GATE_PATIENCE(name, parameters, arguments)                                             \
-        static __attribute__((noinline, cold)) CUresult again_##name parameters                \
-        {                                                                                      \
-                struct patience patience = PATIENCE(name);                                     \
-                CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                    \
-                                                                                               \
-                while (patience_again(&patience, result))                                      \
-                        result = ((CUresult(*) parameters)entry_real[ENTRY_##name])arguments;  \
-                return result;                                                                 \
-        }                                                                                      \
-                                                                                               \
-        CUresult patient_##name parameters                                                     \
-        {                                                                                      \
-                CUresult result = ((CUresult(*) parameters)entry_real[ENTRY_##name])arguments; \
-                                                                                               \
-                return __builtin_expect(result == CUDA_ERROR_OUT_OF_MEMORY, 0)                 \
-                               ? again_##name arguments                                        \
-                               : result;                                                       \
+#define GATE_PATIENCE(name, parameters, arguments, is_good)                                   \
+        static __attribute__((noinline, cold)) CUresult again_##name parameters               \
+        {                                                                                     \
+                struct patience patience = PATIENCE(name);                                    \
+                CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                   \
+                                                                                              \
+                while (patience_again(&patience, result))                                     \
+                        result = ((CUresult(*) parameters)entry_real[ENTRY_##name])arguments; \
+                return result;                                                                \
+        }                                                                                     \
+                                                                                              \
+        CUresult patient_##name parameters                                                    \
+        {                                                                                     \
+                CUresult result;                                                              \
+                                                                                              \
+                if (__builtin_expect(!(is_good), 0))                                          \
+                        return CUDA_ERROR_INVALID_VALUE;                                      \
+                result = ((CUresult(*) parameters)entry_real[ENTRY_##name])arguments;         \
+                return __builtin_expect(result == CUDA_ERROR_OUT_OF_MEMORY, 0)                \
+                               ? again_##name arguments                                       \
+                               : result;                                                      \
+        }
+#define GATE_RANGED(name, parameters, arguments, is_good)                           \
+        CUresult patient_##name parameters                                          \
+        {                                                                           \
+                if (!(is_good))                                                     \
+                        return CUDA_ERROR_INVALID_VALUE;                            \
+                return ((CUresult(*) parameters)entry_real[ENTRY_##name])arguments; \
         }
 #include "gate-patience.inc"
+#undef GATE_RANGED
 #undef GATE_PATIENCE

@@ -12,7 +12,9 @@ CHECK, ABI, KINDS = sys.argv[1:]
 # (what is changed in the table, what it becomes, what the check says)
 CHANGES = [
     (r"^(cuGreenCtxDestroy +)own    ", r"\1forward", "cuGreenCtxDestroy: is ctx-, which wants own, and says no reason"),
-    (r"^(cuMemcpyAsync .*)  4$", r"\1", "cuMemcpyAsync: is mem, which wants own or again, and says no reason"),
+    (r"^(cuMemcpyAsync .*)  4 ", r"\1  - ", "cuMemcpyAsync: is mem, which wants own or again, and says no reason"),
+    (r"^(cuMemcpyAsync .*)0\+2,1\+2$", r"\1-", "cuMemcpyAsync: is span, which wants ranges, and says no reason"),
+    (r"^(cuMemsetD8Async .*),span", r"\1", "cuMemsetD8Async: copies or sets memory, and is not of the kind span"),
     (r"^(cuMulticastUnbind .*)number$", r"\1host", "cuMulticastUnbind: needs no reason: host"),
     (r"^(cuMulticastUnbind .*)number$", r"\1nothing", "cuMulticastUnbind: there is no reason nothing"),
     (r"^(cuMemFree_v2 .*)mem-", r"\1mend", "cuMemFree_v2: there is no kind mend"),

@@ -144,6 +144,32 @@ static void freed_twice(void)
         }
 }
 
+/* By one byte, and so far that it must be out of what has been rounded up. */
+static void beyond(void)
+{
+        static const size_t sizes[] = { 100, 1 << 20, 3 << 20 };
+        static char host[44 << 20];
+
+        compare_start();
+        for (size_t i = 0; i < compare_count(sizes); i++) {
+                size_t size = sizes[i], far = size + (40 << 20);
+                CUdeviceptr at;
+
+                must(DRIVER(cuMemAlloc_v2)(&at, size));
+                CALL(cuMemcpyHtoD_v2, "to the end", at, host, size);
+                CALL(cuMemcpyHtoD_v2, "one byte beyond", at, host, size + 1);
+                CALL(cuMemcpyDtoH_v2, "one byte beyond", host, at, size + 1);
+                CALL(cuMemcpyDtoD_v2, "one byte beyond", at, at, size + 1);
+                CALL(cuMemsetD8_v2, "one byte beyond", at, 0, size + 1);
+                CALL(cuMemsetD8Async, "one byte beyond", at, 0, size + 1, NULL);
+                CALL(cuMemcpyHtoD_v2, "40 MiB beyond", at, host, far);
+                CALL(cuMemsetD8_v2, "40 MiB beyond", at, 0, far);
+                CALL(cuMemsetD8_v2, "no bytes at the end", at + size, 0, 0);
+                CALL(cuCtxSynchronize, "behind what was refused", );
+                must(DRIVER(cuMemFree_v2)(at));
+        }
+}
+
 static void how_much(void)
 {
         size_t free = 0, total = 0, device_total = 0;
@@ -196,6 +222,7 @@ const struct compare_case compare_memory[] = {
         { "managed", managed },
         { "placed", placed },
         { "freed-twice", freed_twice },
+        { "beyond", beyond },
         { "how-much", how_much },
         { "pinned-in-a-capture", pinned_in_a_capture },
         { "of-32-bits", of_32_bits },
