@@ -13,7 +13,8 @@
 #define MARKS_MAX 8
 
 struct copy {
-        CUevent event[MARKS_MAX];    /* used in turn: mark i has event i % MARKS_MAX */
+        CUevent event[MARKS_MAX]; /* used in turn: mark i has event i % n_events */
+        size_t n_events; /* as many as there was memory for; 0: each mark is waited for at once */
         uint64_t end[MARKS_MAX];     /* bytes that are done when the event is */
         uint64_t n_set, n_passed;    /* marks */
         uint64_t n_queued, n_marked; /* bytes; before the last mark */
@@ -25,10 +26,11 @@ static int make_events(struct copy *copy, struct mover_done *done)
 {
         int r = 0;
 
-        for (size_t i = 0; i < MARKS_MAX && r == 0; i++)
-                if (!copy->event[i])
-                        r = DRIVER_CALL(done, cuEventCreate, &copy->event[i],
-                                        CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING);
+        while (copy->n_events < MARKS_MAX && r == 0) {
+                r = DRIVER_CALL(done, cuEventCreate, &copy->event[copy->n_events],
+                                CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING);
+                copy->n_events += r == 0;
+        }
         return r;
 }
 
@@ -37,27 +39,29 @@ static int copy_init(struct copy *copy, struct mover_done *done)
         struct device *device = copy->control->device;
         int r = make_events(copy, done);
 
-        if (r != -ENOMEM || !device)
+        if (r == -ENOMEM && device) {
+                driver_forget(done);
+                device_lend_margin(device);
+                r = make_events(copy, done);
+                device_return_margin(device);
+        }
+        if (r != -ENOMEM)
                 return r;
         driver_forget(done);
-        device_lend_margin(device);
-        r = make_events(copy, done);
-        device_return_margin(device);
-        return r;
+        return 0;
 }
 
 /* Nothing is under way on the memory when this returns, whatever failed. */
 static void copy_deinit(struct copy *copy)
 {
         driver.cuStreamSynchronize(copy->control->stream);
-        for (size_t i = 0; i < MARKS_MAX; i++)
-                if (copy->event[i])
-                        driver.cuEventDestroy_v2(copy->event[i]);
+        for (size_t i = 0; i < copy->n_events; i++)
+                driver.cuEventDestroy_v2(copy->event[i]);
 }
 
 static int pass_mark(struct copy *copy, struct mover_done *done)
 {
-        size_t slot = copy->n_passed % MARKS_MAX;
+        size_t slot = copy->n_passed % copy->n_events;
         int r;
 
         r = DRIVER_CALL(done, cuEventSynchronize, copy->event[slot]);
@@ -68,11 +72,22 @@ static int pass_mark(struct copy *copy, struct mover_done *done)
         return copy->control->progress(copy->end[slot], copy->control->userdata);
 }
 
+static int pass_at_once(struct copy *copy, struct mover_done *done)
+{
+        int r = DRIVER_CALL(done, cuStreamSynchronize, copy->control->stream);
+
+        copy->n_marked = copy->n_queued;
+        return r < 0 ? r : copy->control->progress(copy->n_marked, copy->control->userdata);
+}
+
 static int set_mark(struct copy *copy, struct mover_done *done)
 {
-        size_t slot = copy->n_set % MARKS_MAX;
+        size_t slot;
         int r;
 
+        if (copy->n_events == 0)
+                return pass_at_once(copy, done);
+        slot = copy->n_set % copy->n_events;
         r = DRIVER_CALL(done, cuEventRecord, copy->event[slot], copy->control->stream);
         if (r < 0)
                 return r;
@@ -124,7 +139,7 @@ static int copy_one(struct copy *copy, enum copy_direction direction, const stru
                 if (copy->n_queued - copy->n_marked < PIECE_BYTES)
                         continue;
                 r = set_mark(copy, done);
-                if (r == 0 && copy->n_set - copy->n_passed == MARKS_MAX)
+                if (r == 0 && copy->n_events > 0 && copy->n_set - copy->n_passed == copy->n_events)
                         r = pass_mark(copy, done);
         }
         return r;

@@ -243,12 +243,17 @@ static int create_stream(struct device *device, CUstream *ret_stream, struct mov
 {
         int r = DRIVER_CALL(done, cuStreamCreate, ret_stream, CU_STREAM_NON_BLOCKING);
 
-        if (r != -ENOMEM)
-                return r;
-        driver_forget(done);
-        margin_lend(&device->margin);
-        r = DRIVER_CALL(done, cuStreamCreate, ret_stream, CU_STREAM_NON_BLOCKING);
-        margin_return(&device->margin);
+        if (r == -ENOMEM) {
+                driver_forget(done);
+                margin_lend(&device->margin);
+                r = DRIVER_CALL(done, cuStreamCreate, ret_stream, CU_STREAM_NON_BLOCKING);
+                margin_return(&device->margin);
+        }
+        if (r == -ENOMEM) {
+                driver_forget(done);
+                *ret_stream = CU_STREAM_LEGACY;
+                r = 0;
+        }
         return r;
 }
 
@@ -260,7 +265,10 @@ int device_get_stream(struct device *device, CUstream *ret_stream, struct mover_
         *ret_stream = pop_stream(&device->streams);
         if (*ret_stream)
                 return 0;
-        taking = device_begin_taking(device);
+        if (!device_try_taking(device, 0, &taking)) {
+                *ret_stream = CU_STREAM_LEGACY;
+                return 0;
+        }
         r = create_stream(device, ret_stream, done);
         device_end_taking(device, &taking);
         return r;
@@ -271,7 +279,7 @@ void device_put_stream(struct device *device, CUstream stream)
         struct streams *streams = &device->streams;
         bool is_kept = false;
 
-        if (!stream)
+        if (!stream || stream == CU_STREAM_LEGACY)
                 return;
         pthread_mutex_lock(&streams->lock);
         if (streams->n < STREAMS_MAX) {

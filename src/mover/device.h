@@ -87,8 +87,10 @@ int device_begin_call(struct device *device);
 void device_end_call(struct device *device);
 
 /*
- * device_get_stream() - one that nothing else uses, until device_put_stream() when nothing is under way on it. It is
- * of the device's context, which is current. A NULL one is fine to put.
+ * device_get_stream() - until device_put_stream(), when nothing is under way on it. It is of the device's context, which
+ * is current. Nothing else uses it, but where there is none and a window is open, or the device is full: then it is the
+ * context's own, which takes no memory, and copies go on one after another. A copy for want of which a process could not
+ * go back is never refused one. A NULL one is fine to put.
  */
 int device_get_stream(struct device *device, CUstream *ret_stream, struct mover_done *done);
 void device_put_stream(struct device *device, CUstream stream);

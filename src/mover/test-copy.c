@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "base/test.h"
 #include "mover/copy.h"
+#include "mover/device.h"
 #include "mover/driver.h"
 
 #define PIECE (64 * MIB)
@@ -16,8 +17,8 @@ static struct fixture {
         size_t n_copies, n_recorded, n_waited;
         uint64_t lengths[64];
         uint64_t bytes;
-        size_t fails_at; /* copy; 0: none */
-        int n_events;
+        size_t fails_at;            /* copy; 0: none */
+        int n_events, n_events_max; /* 0: any */
         size_t n_told;
         uint64_t told[64];
         int answer; /* of who is told */
@@ -35,6 +36,8 @@ static CUresult wait_for_stream(CUstream stream)
 static CUresult create_event(CUevent *event, unsigned int flags)
 {
         (void)flags;
+        if (fixture.n_events_max > 0 && fixture.n_events == fixture.n_events_max - 1)
+                return CUDA_ERROR_OUT_OF_MEMORY;
         *event = (CUevent)&fixture;
         fixture.n_events++;
         return CUDA_SUCCESS;
@@ -146,6 +149,61 @@ static void test_progress_rises_however_many_pieces_there_are(void **state)
         check_nothing_is_left();
 }
 
+/* None, one, and so on. */
+static void test_no_copy_fails_for_want_of_events(void **state)
+{
+        static const uint64_t length = 20 * PIECE;
+
+        for (int n = 0; n <= 8; n++) {
+                struct mover_done done = { 0 };
+                uint64_t copied = 0;
+
+                set_up(state);
+                fixture.n_events_max = n + 1;
+                assert_int_equal(copy(&length, 1, &copied, &done), 0);
+                assert_int_equal(copied, length);
+                assert_int_equal(done.driver_code, 0);
+                assert_int_equal(fixture.n_told, 20);
+                for (size_t i = 0; i < fixture.n_told; i++)
+                        assert_int_equal(fixture.told[i], (i + 1) * PIECE);
+                check_nothing_is_left();
+        }
+}
+
+static CUresult create_no_stream(CUstream *stream, unsigned int flags)
+{
+        (void)stream, (void)flags;
+        return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void check_own_stream(struct device *device)
+{
+        struct mover_done done = { 0 };
+        CUstream stream = NULL;
+
+        assert_int_equal(device_get_stream(device, &stream, &done), 0);
+        assert_ptr_equal(stream, CU_STREAM_LEGACY);
+        assert_int_equal(done.driver_code, 0);
+        device_put_stream(device, stream);
+        assert_int_equal(device->streams.n, 0);
+}
+
+static void test_there_is_always_a_stream(void **state)
+{
+        struct device device = { .lock = PTHREAD_MUTEX_INITIALIZER,
+                                 .streams = { .lock = PTHREAD_MUTEX_INITIALIZER } };
+
+        (void)state;
+        room_init(&device.room);
+        margin_init(&device.margin);
+        driver.cuStreamCreate = create_no_stream;
+        check_own_stream(&device);
+        room_open(&device.room, ROOM_RESTORING); /* it is not waited for */
+        check_own_stream(&device);
+        room_close(&device.room, ROOM_RESTORING);
+        room_deinit(&device.room);
+}
+
 static void test_nothing_is_no_copy(void **state)
 {
         struct mover_done done = { 0 };
@@ -209,6 +267,8 @@ int main(void)
                 cmocka_unit_test_setup(test_large_parts_are_cut_and_small_ones_share_a_mark,
                                        set_up),
                 cmocka_unit_test_setup(test_progress_rises_however_many_pieces_there_are, set_up),
+                cmocka_unit_test_setup(test_there_is_always_a_stream, set_up),
+                cmocka_unit_test_setup(test_no_copy_fails_for_want_of_events, set_up),
                 cmocka_unit_test_setup(test_nothing_is_no_copy, set_up),
                 cmocka_unit_test_setup(test_what_was_queued_before_a_stop_arrives, set_up),
                 cmocka_unit_test_setup(test_a_failure_names_its_call, set_up),

@@ -106,7 +106,10 @@ class Guest:
 
     def signal(self, number):
         """kill() returns before the threads have stopped."""
-        os.kill(self.pid, number)
+        try:
+            os.kill(self.pid, number)
+        except ProcessLookupError:
+            raise AssertionError(f"the guest ended\n{self.context()}") from None
         if number == signal.SIGSTOP:
             until(lambda: all(state in "Tt" for state in self.thread_states()), "all threads to stop", context=self.context)
 

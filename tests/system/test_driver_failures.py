@@ -222,6 +222,23 @@ class DriverFailures(case.Case):
     def test_calls_of_the_gate(self):
         self.check_table("gate", GATE, UNKNOWN)
 
+    def test_no_copy_fails_for_want_of_a_stream(self):
+        """The context has one of its own, and a copy needs no event."""
+        for call in ("cuStreamCreate", "cuEventCreate"):
+            for nth in range(1, 10):
+                for kind in ALL:
+                    with self.subTest(call=call, nth=nth, operation=kind):
+                        if kind == RESUME:
+                            self.call(SUSPEND)
+                        self.arm("mover", f"{call}@{nth}={NO_MEMORY}")
+                        self.call(kind)
+                        self.disarm("mover")
+                        if kind == SUSPEND:
+                            self.call(RESUME)
+                        self.step()
+        for guest in self.guests:
+            guest.finish()
+
     def test_a_device_that_says_it_is_full(self):
         for actor, table in (("mover", MOVER), ("gate", GATE)):
             for call in ("cuMemCreate", "cuMemMap"):
