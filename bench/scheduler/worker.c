@@ -6,15 +6,18 @@
  *       small     20 kernels of 20 us on a part of the device, then a wait: an interactive guest
  *       memory    sets 1 GiB again and again
  *       burst     one kernel of a millisecond every 50 ms: notes how long each took
+ *       serve:LOAD  answers requests of 5 to 50 ms, which come at random times and would keep the device busy for
+ *                 LOAD percent of the time: notes how long each took from when it came
  *       sleep     nothing
  *       pace      print how many rounds of the kernel's loop make a millisecond, and end
  * PACE  that number: all workers measure work alike, whoever else ran when they began
- * FILE  512 words: [0] work done, in milliseconds of the whole device or in kernels; [1] ready;
- *       [2] set by others: end; [3] number of bursts, [4...] the last 500 of them in microseconds
+ * FILE  8192 words: [0] work done, in milliseconds of the whole device or in kernels; [1] ready;
+ *       [2] set by others: end; [3] number of bursts or requests, [4...] the last ones in microseconds
  *
  * Work is rounds of a loop and not time, so that a kernel that is held off the device does none.
  */
 #include <fcntl.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,7 +25,7 @@
 
 #include "tests/guests/driver.h"
 
-#define WORDS                512
+#define WORDS                8192
 #define EVENT_BLOCKING       1
 #define EVENT_WITHOUT_TIMING 2
 
@@ -99,17 +102,49 @@ static void work_memory(unsigned int ms)
         finish_one_before(4);
 }
 
+static void note(double begin)
+{
+        uint64_t n = words[3];
+
+        words[4 + n % (WORDS - 4)] = (uint64_t)((now() - begin) * 1e6);
+        words[3] = n + 1;
+}
+
 static void work_burst(unsigned int ms)
 {
         double begin = now();
-        uint64_t n = words[3];
 
         (void)ms;
         launch(pace, FULL);
         finish(1);
-        words[4 + n % (WORDS - 4)] = (uint64_t)((now() - begin) * 1e6);
-        words[3] = n + 1;
+        note(begin);
         usleep(50000);
+}
+
+#define REQUEST_MIN_MS  5
+#define REQUEST_MAX_MS  50
+#define REQUEST_MEAN_MS 27.5
+
+/* A request is tokens of a millisecond, each in ten kernels that its program waits for, as a decoder does. */
+static void work_serve(unsigned int load)
+{
+        static unsigned short seed[3] = { 1, 2, 3 };
+        static double arrival;
+        unsigned int tokens;
+
+        if (arrival == 0)
+                arrival = now();
+        arrival += REQUEST_MEAN_MS * 1e-3 * 100 / load * -log(1 - erand48(seed));
+        tokens = REQUEST_MIN_MS +
+                 (unsigned int)(erand48(seed) * (REQUEST_MAX_MS - REQUEST_MIN_MS + 1));
+        if (arrival > now())
+                usleep((unsigned int)((arrival - now()) * 1e6));
+        for (unsigned int i = 0; i < tokens; i++) {
+                for (int k = 0; k < 10; k++)
+                        launch(pace / 10 + 1, FULL);
+                finish(1);
+        }
+        note(arrival);
 }
 
 static void work_sleep(unsigned int ms)
@@ -121,11 +156,8 @@ static void work_sleep(unsigned int ms)
 static const struct {
         const char *name;
         void (*work)(unsigned int ms);
-} kinds[] = { { "busy:", work_busy },
-              { "small", work_small },
-              { "memory", work_memory },
-              { "burst", work_burst },
-              { "sleep", work_sleep } };
+} kinds[] = { { "busy:", work_busy },  { "small", work_small },  { "memory", work_memory },
+              { "burst", work_burst }, { "serve:", work_serve }, { "sleep", work_sleep } };
 
 static void start(void)
 {

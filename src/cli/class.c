@@ -23,15 +23,18 @@ static const struct option options[] = { { .name = NULL } };
 const struct command command_class = {
         .name = "class",
         .usage = "NAME batch|interactive",
-        .summary = "say how a vGPU waits for room on an overcommitted GPU",
+        .summary = "say how a vGPU waits for its turn, and for room on an overcommitted GPU",
         .description =
-                "Sets the class of a vGPU, which counts where 'vgpud --overcommit' lets vGPUs take\n"
-                "turns on a GPU:\n"
+                "Sets the class of a vGPU, which counts where vGPUs wait for each other. Where they wait\n"
+                "for room on a GPU ('vgpud --overcommit'):\n"
                 "\n"
                 "  batch        comes in after those that are interactive; while it has work,\n"
                 "               its turn is as long as its share (default)\n"
                 "  interactive  comes in first, and others leave for it sooner; when it is idle,\n"
                 "               it leaves at once for another that is interactive\n"
+                "\n"
+                "Where they wait for their turns (vgpu share, vgpu scheduler), an interactive vGPU that gets\n"
+                "work has the GPU at once, whoever has the turn, and pays for it from its share.\n"
                 "\n"
                 "An interactive vGPU that always has work is treated as one of the class batch.\n",
         .examples = "vgpu class train batch\n",

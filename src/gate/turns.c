@@ -24,8 +24,9 @@
 #include "gate/wake.h"
 #include "state/instance-page.h"
 
-/* Between two looks, while there is work. */
-#define LOOK_MS 2
+/* Between two looks, while there is work; in a vGPU of the class interactive, for which others end their turns. */
+#define LOOK_MS       2
+#define LOOK_EAGER_MS 1
 
 /* Where the driver cannot say whether all is done: so many quiet looks mean that it is. */
 #define QUIET_LOOKS_MAX 25
@@ -83,6 +84,18 @@ static void publish(enum instance_page_work work)
         if (work == INSTANCE_PAGE_WORKING)
                 atomic_fetch_add(&page->slot[slot].n_works, 1);
         atomic_store(&page->slot[slot].work, work);
+        if (atomic_load(&page->is_eager) == 0)
+                return;
+        atomic_fetch_add(&page->n_changes, 1);
+        syscall(SYS_futex, &page->n_changes, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static int get_look_ms(void)
+{
+        uint32_t slot;
+        struct instance_page *page = quota_get_page(&slot);
+
+        return page && atomic_load(&page->is_eager) ? LOOK_EAGER_MS : LOOK_MS;
 }
 
 static void wait_no_longer(struct leave *leave)
@@ -219,20 +232,20 @@ static int look(void)
                 turns.is_marked = false;
                 turns.n_quiet = 0;
                 publish(INSTANCE_PAGE_WORKING);
-                return LOOK_MS;
+                return get_look_ms();
         }
         work = atomic_load(&turns.n_waiting) > 0 ? INSTANCE_PAGE_WAITING : INSTANCE_PAGE_IDLE;
         if (atomic_load(&turns.work) == INSTANCE_PAGE_WORKING) {
                 if (capture_is_active() || !is_done())
-                        return LOOK_MS;
+                        return get_look_ms();
                 turns.is_marked = false;
         }
         publish(work);
         if (atomic_load(&turns.watch) == GATE_WATCH_REPORT && atomic_load(&gate_watch) == 0) {
                 publish(INSTANCE_PAGE_WORKING); /* it was while we looked */
-                return LOOK_MS;
+                return get_look_ms();
         }
-        return work == INSTANCE_PAGE_WAITING ? LOOK_MS : -1;
+        return work == INSTANCE_PAGE_WAITING ? get_look_ms() : -1;
 }
 
 bool turns_wait(int socket, bool is_open, int most_ms)

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "scheduler/credit.h"
 #include "scheduler/weight.h"
 
 /* A member with a device each: so many at most. */
@@ -197,12 +198,14 @@ static uint64_t get_progress(const struct scheduler_member *member, uint64_t run
         return member->progress + (member->is_running ? progress_of(run, member->run_weight) : 0);
 }
 
-/* Of those who are as far behind, the one that has waited for longest. */
+/* Urgent ones first. Of those who are as far behind, the one that has waited for longest. */
 static bool comes_before(const struct scheduler_member *one, const struct scheduler_member *other,
                          uint64_t run)
 {
         uint64_t progress = get_progress(one, run), of_other = get_progress(other, run);
 
+        if (one->is_urgent || other->is_urgent)
+                return credit_comes_before(one, other);
         if (progress != of_other)
                 return progress < of_other;
         if (one->is_running != other->is_running)

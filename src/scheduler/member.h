@@ -26,10 +26,12 @@ struct scheduler_member {
         uint32_t
                 entitled; /* parts: the same when all have work; of when members or settings changed */
         bool has_work;    /* by scheduler_set_work() */
-        bool has_woken;     /* and has had no turn since */
-        bool was_early;     /* has had its turn of this round already */
-        bool is_in;         /* takes turns */
-        uint64_t received;  /* ns in turns, and alone */
+        bool has_woken;                 /* and has had no turn since */
+        bool was_early;                 /* has had its turn of this round already */
+        bool is_in;                     /* takes turns */
+        bool is_interactive, is_urgent; /* credit.h, as the next one */
+        uint64_t credit;                /* ns */
+        uint64_t received;              /* ns in turns, and alone */
         uint64_t overshoot; /* ns that it ran too long and that were not taken off yet */
         uint64_t preempted; /* ns, sum of all that it ran too long */
         uint64_t progress;  /* received over weight, since it came in: who has least is behind */
@@ -80,6 +82,9 @@ struct scheduler {
         uint64_t start_ns;             /* of it */
         struct scheduler_member *last; /* in the order of turns */
         struct scheduler_member rest;  /* fixed share: what is left of the whole */
+        struct scheduler_member *cut;  /* its turn has been cut short for an urgent one; NULL */
+        uint64_t cut_left;             /* ns, of that turn */
+        uint64_t accrued_ns;           /* up to when credit is reckoned */
         bool has_jumped_queue;         /* the turn before went to one that had woken */
         bool has_lent;                 /* or to one whose part is too small for it */
         bool has_changed;              /* what is in force was decided on other grounds */

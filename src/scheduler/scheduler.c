@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "scheduler/credit.h"
 #include "scheduler/joint.h"
 #include "scheduler/turn.h"
 #include "scheduler/weight.h"
@@ -57,8 +58,8 @@ void scheduler_add(struct scheduler *scheduler, struct scheduler_member *member)
         list_append(&scheduler->members, &member->link);
         scheduler->n_members++;
         member->has_work = member->has_woken = member->is_in = member->was_early = false;
-        member->is_chosen = member->is_running = false;
-        member->progress = 0;
+        member->is_chosen = member->is_running = member->is_urgent = false;
+        member->progress = member->credit = 0;
         refresh(scheduler);
 }
 
@@ -74,6 +75,8 @@ void scheduler_remove(struct scheduler *scheduler, struct scheduler_member *memb
         if (scheduler->last == member)
                 scheduler->last = before(scheduler, member);
         scheduler->has_changed |= member->is_running;
+        if (scheduler->cut == member)
+                scheduler->cut = NULL;
         if (scheduler->order.owner == member) {
                 scheduler->order.owner = scheduler->order.member = NULL;
                 scheduler->has_changed = true;
@@ -118,6 +121,17 @@ void scheduler_set_work(struct scheduler *scheduler, struct scheduler_member *me
         update(scheduler);
         if (changes_turn(scheduler, member))
                 scheduler->has_changed = true;
+}
+
+void scheduler_set_class(struct scheduler *scheduler, struct scheduler_member *member,
+                         bool is_interactive)
+{
+        if (member->is_interactive == is_interactive)
+                return;
+        member->is_interactive = is_interactive;
+        member->is_urgent = false;
+        member->credit = 0;
+        scheduler->has_changed = true;
 }
 
 void scheduler_void(struct scheduler *scheduler)
@@ -210,6 +224,8 @@ bool scheduler_decide(struct scheduler *scheduler, uint64_t now, struct schedule
         struct scheduler_order order = { .until_ns = SCHEDULER_UNLIMITED };
 
         *ret_order = scheduler->order;
+        credit_accrue(scheduler, now);
+        scheduler->has_changed |= credit_wake(scheduler);
         if (scheduler->is_joint)
                 return decide_jointly(scheduler, now, ret_order);
         if (is_free(scheduler, &order.owner)) {
@@ -217,6 +233,7 @@ bool scheduler_decide(struct scheduler *scheduler, uint64_t now, struct schedule
                               scheduler->order.owner != order.owner;
 
                 scheduler->has_changed = false;
+                scheduler->cut = NULL;
                 *ret_order = order;
                 return is_new;
         }
@@ -226,7 +243,7 @@ bool scheduler_decide(struct scheduler *scheduler, uint64_t now, struct schedule
                 order.owner = scheduler->order.owner;
                 order.target = scheduler->order.until_ns - now;
         } else {
-                order.owner = turn_pick(scheduler, &order.target);
+                order.owner = turn_pick(scheduler, now, &order.target);
         }
         scheduler->has_changed = false;
         if (order.owner != &scheduler->rest && order.owner->has_work)
@@ -267,6 +284,7 @@ static void end_turn(struct scheduler *scheduler, uint64_t now)
 
 void scheduler_begin(struct scheduler *scheduler, struct scheduler_order *order, uint64_t now)
 {
+        credit_accrue(scheduler, now);
         end_turn(scheduler, now);
         scheduler->order = *order;
         scheduler->start_ns = now;

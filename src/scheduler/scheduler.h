@@ -49,6 +49,10 @@ void scheduler_set_share(struct scheduler *scheduler, struct scheduler_member *m
 void scheduler_set_devices(struct scheduler *scheduler, struct scheduler_member *member,
                            uint64_t devices);
 
+/* scheduler_set_class() - interactive: with work it need not wait for turns of others to end (credit.h). */
+void scheduler_set_class(struct scheduler *scheduler, struct scheduler_member *member,
+                         bool is_interactive);
+
 void scheduler_set_work(struct scheduler *scheduler, struct scheduler_member *member,
                         bool has_work);
 

@@ -16,6 +16,7 @@
 
 #include <stddef.h>
 
+#include "scheduler/credit.h"
 #include "scheduler/weight.h"
 
 /* A turn shortened to less costs more than it is worth. */
@@ -181,7 +182,30 @@ static struct scheduler_member *find_woken(struct scheduler *scheduler)
         return woken;
 }
 
-struct scheduler_member *turn_pick(struct scheduler *scheduler, uint64_t *ret_target)
+/* Rounds would be unjust to those whose turns an urgent one happens to end. */
+static void note_cut(struct scheduler *scheduler, uint64_t now)
+{
+        const struct scheduler_order *order = &scheduler->order;
+
+        if (order->mode != SCHEDULER_TURN || !order->owner || order->owner->is_urgent ||
+            now + TARGET_MIN > order->until_ns)
+                return;
+        scheduler->cut = order->owner;
+        scheduler->cut_left = order->until_ns - now;
+}
+
+static struct scheduler_member *take_cut(struct scheduler *scheduler, uint64_t *ret_target)
+{
+        struct scheduler_member *member = scheduler->cut;
+
+        scheduler->cut = NULL;
+        if (!member || !may_be_next(scheduler, member))
+                return NULL;
+        *ret_target = scheduler->cut_left;
+        return member;
+}
+
+static struct scheduler_member *pick_in_turn(struct scheduler *scheduler, uint64_t *ret_target)
 {
         struct scheduler_member *member = find_woken(scheduler);
 
@@ -195,6 +219,18 @@ struct scheduler_member *turn_pick(struct scheduler *scheduler, uint64_t *ret_ta
         }
         member->has_woken = false;
         return member;
+}
+
+struct scheduler_member *turn_pick(struct scheduler *scheduler, uint64_t now, uint64_t *ret_target)
+{
+        struct scheduler_member *member = credit_pick(scheduler, ret_target);
+
+        if (member) {
+                note_cut(scheduler, now);
+                return member;
+        }
+        member = take_cut(scheduler, ret_target);
+        return member ? member : pick_in_turn(scheduler, ret_target);
 }
 
 void turn_charge(const struct scheduler_order *order, uint64_t run)

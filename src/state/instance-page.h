@@ -134,8 +134,10 @@ struct instance_page {
         _Atomic uint32_t waits;   /* who finds the device full asks for room, and waits for it */
         _Atomic uint64_t ceiling; /* bytes; 0: none */
         _Atomic uint64_t
-                ceiling_until_ns; /* CLOCK_MONOTONIC: not any longer, if nobody renews it */
-        uint32_t reserved3[4];
+                ceiling_until_ns;   /* CLOCK_MONOTONIC: not any longer, if nobody renews it */
+        _Atomic uint32_t is_eager;  /* the manager's: a change of work wakes it, by the next one */
+        _Atomic uint32_t n_changes; /* futex; of the work of all slots, while is_eager */
+        uint32_t reserved3[2];
         struct instance_page_slot slot[INSTANCE_PAGE_SLOTS];
         struct instance_page_channels channels[INSTANCE_PAGE_SLOTS];
 };

@@ -134,6 +134,27 @@ class Turns(unittest.TestCase):
         later = self.host.call("GetSchedulerLog", device="0", **{"from": log["next"]})
         self.assertTrue(all(turn["number"] >= log["next"] for turn in later["turns"]))
 
+    def cut_turns(self):
+        """Turns that ended before their time, and after which it was the server's."""
+        turns = self.host.call("GetSchedulerLog", device="0")["turns"]
+        return [one for one, after in zip(turns, turns[1:])
+                if one["name"] != "serve" and after["name"] == "serve" and one["target"] > one["run"] + 5e-3]
+
+    def test_the_class_interactive_need_not_wait_for_a_turn(self):
+        self.host.call("SetScheduler", device="0", policy=BEST_EFFORT, time_slice=30000000)
+        self.create("serve", share=20)
+        self.create("train", share=40)
+        self.create("other", share=40)
+        guests = [self.host.guest("serve", "--pause", "80"), self.busy("train"), self.busy("other")]
+        self.wait_turns(20)
+        self.assertEqual(self.cut_turns(), [])
+        self.host.call("SetVgpuClass", name="serve", swap_class="interactive")
+        until(self.cut_turns, "a turn to end for new work of a vGPU of the class interactive")
+        self.assertEqual(self.host.vgpu("serve")["swap_class"], "interactive")
+        guests[0].kill()
+        for guest in guests[1:]:
+            self.finish(guest)
+
     def test_a_policy_is_not_changed_under_running_processes(self):
         self.create("a")
         self.host.call("SetScheduler", device="0", policy=EQUAL_SHARE)
@@ -291,6 +312,7 @@ class AtTheGate(Turns):
     test_shares_must_fit = test_the_log_is_on_the_state_page = None  # has nothing to do with the gate
     test_a_share_must_fit_where_its_vgpu_moves_to = None
     test_a_policy_is_not_changed_under_running_processes = None
+    test_the_class_interactive_need_not_wait_for_a_turn = None  # a kernel on the device ends first
     test_the_manager_and_the_keeper_die = None
     test_the_keeper_tries_until_it_is_done = None
     test_who_cannot_be_let_on_at_first_is_let_on_later = None

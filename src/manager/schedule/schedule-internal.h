@@ -49,14 +49,15 @@ struct schedule {
         const char *reason;
 
         pthread_mutex_t lock;
-        pthread_cond_t changed;
+        _Atomic uint32_t n_wakes; /* futex: the thread looks again */
         pthread_t thread;
         bool has_thread, must_end;
 
         struct scheduler scheduler;
         struct list vgpus;
         uint32_t n_guests;
-        int failure; /* the calls are not allowed: why */
+        uint64_t looked_ns; /* when the thread did so last */
+        int failure;        /* the calls are not allowed: why */
 
         struct channels **on, **off; /* room for all guests */
         uint32_t room;

@@ -23,17 +23,6 @@
 
 /* Birth and death. */
 
-static void init_lock(struct schedule *schedule)
-{
-        pthread_condattr_t attributes;
-
-        pthread_mutex_init(&schedule->lock, NULL);
-        pthread_condattr_init(&attributes);
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        pthread_cond_init(&schedule->changed, &attributes);
-        pthread_condattr_destroy(&attributes);
-}
-
 int schedule_new(struct schedule **ret_schedule, struct device *device)
 {
         struct manager *manager = device->manager;
@@ -46,7 +35,7 @@ int schedule_new(struct schedule **ret_schedule, struct device *device)
         schedule->reason = "the run list of the device is used";
         list_init(&schedule->vgpus);
         scheduler_init(&schedule->scheduler);
-        init_lock(schedule);
+        pthread_mutex_init(&schedule->lock, NULL);
         if (manager->options->has_gate_turns)
                 schedule->reason = "vgpud was started with --turns gate";
         else
@@ -257,7 +246,6 @@ struct schedule *schedule_free(struct schedule *schedule)
         list_for_each_safe(vgpu, after, &schedule->vgpus, link)
                 leave(vgpu);
         channels_host_free(schedule->owned_host);
-        pthread_cond_destroy(&schedule->changed);
         pthread_mutex_destroy(&schedule->lock);
         free(schedule->on);
         free(schedule->off);
@@ -416,6 +404,9 @@ static void settle_vgpu(struct schedule *schedule, struct instance *instance)
         vgpu->is_held = false;
         scheduler_set_devices(&schedule->scheduler, &vgpu->member,
                               schedule_get_devices_of(instance));
+        scheduler_set_class(&schedule->scheduler, &vgpu->member,
+                            instance->residency.is_interactive);
+        atomic_store(&vgpu->page->is_eager, instance->residency.is_interactive);
         if (vgpu->member.share != instance->share || vgpu->member.portion != portion) {
                 vgpu->member.portion = portion;
                 scheduler_set_share(&schedule->scheduler, &vgpu->member, instance->share);
