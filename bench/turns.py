@@ -236,6 +236,7 @@ def add_options(parser):
                         "build/bench/scheduler/bench-worker")
     parser.add_argument("--scale", type=float, default=1)
     parser.add_argument("--log", default="")
+    parser.add_argument("--simulate", default="")
 
 
 def run_sections(options, sections):
@@ -243,7 +244,7 @@ def run_sections(options, sections):
     bench = Bench(options)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
-        info = bench.start()
+        info = bench.start(*(["--simulate", options.simulate] if options.simulate else []))
         print(f"OpenVGPU {info['version']}, CUDA driver {info['cuda_driver_version']}", flush=True)
         bench.measure_solo("busy:1")
         for name, section in sections:
