@@ -87,6 +87,19 @@ _Static_assert(offsetof(nvmlVgpuPlacementList_v1_t, placementIds) ==
                        offsetof(nvmlVgpuPlacementList_v2_t, placementIds),
                "the second generation adds a field behind the first");
 
+/*
+ * In the first generation the count is only an answer: nvidia-smi and pynvml of driver 550 leave anything there, and hand in
+ * an array for as many as there can be (nvmlVgpuTypeGetMaxInstances()).
+ */
+static void find_room(nvmlVgpuPlacementList_v2_t *list, const struct site *site,
+                      nvmlVgpuTypeId_t type)
+{
+        struct state_offer offer;
+
+        if (list->placementIds && site_find_offer(&offer, site, type))
+                list->count = offer.max_instances;
+}
+
 /* The struct of the second generation begins as that of the first one, which ends before mode. */
 static nvmlReturn_t list_places(nvmlDevice_t handle, nvmlVgpuTypeId_t type,
                                 nvmlVgpuPlacementList_v2_t *list, bool only_creatable)
@@ -103,7 +116,9 @@ static nvmlReturn_t list_places(nvmlDevice_t handle, nvmlVgpuTypeId_t type,
                 return NVML_ERROR_INVALID_ARGUMENT;
         if (list->version == NVML_VERSION(nvmlVgpuPlacementList_v2_t, 2))
                 mode = list->mode;
-        else if (list->version != NVML_VERSION(nvmlVgpuPlacementList_v1_t, 1))
+        else if (list->version == NVML_VERSION(nvmlVgpuPlacementList_v1_t, 1))
+                find_room(list, &site, type);
+        else
                 return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
         r = find_places(&places, &site, type, mode, only_creatable);
         if (r == NVML_SUCCESS)

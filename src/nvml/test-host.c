@@ -325,6 +325,11 @@ static void test_both_generations_of_placement_lists_are_answered(void **state)
         assert_int_equal(v1.list.placementSize, 35);
         assert_int_equal(ids[3], 106);
         assert_int_equal(v1.beyond, 0xa5);
+        v1.list.count = 0; /* or anything else, as clients of 550 have it */
+        assert_int_equal(nvmlDeviceGetVgpuTypeSupportedPlacements(
+                                 device_at(0), type, (nvmlVgpuPlacementList_v2_t *)(void *)&v1),
+                         NVML_SUCCESS);
+        assert_int_equal(v1.list.count, 4);
 
         v2.count = 4;
         v2.placementIds = ids;
