@@ -15,7 +15,7 @@ import subprocess
 
 COMPONENTS = "main contrib non-free non-free-firmware"
 
-# What all tests of this folder need, and scripts/demo: one set, so that it is fetched once.
+# What all tests of this folder need: one set, so that it is fetched once.
 NAMES = ("nvidia-smi", "nvtop", "gpustat", "python3-pynvml", "python3-psutil", "python3-blessed",
          "python3-wcwidth", "python3-six")
 
@@ -23,18 +23,23 @@ NAMES = ("nvidia-smi", "nvtop", "gpustat", "python3-pynvml", "python3-psutil", "
 RARE = ("btop", "glances", "netdata-plugins-python", "nvitop", "python3-defusedxml", "python3-packaging")
 
 
+def without_internals(text):
+    """What nvidia-smi says, without what it has from a table of functions that is NVIDIA's secret."""
+    return re.sub(r"(?m)^ +Sparse Operation Mode +: Uninitialized$", "", text)
+
+
 class Missing(Exception):
     """Why the packages cannot be had."""
 
 
-def _add_components(text):
+def _set_components(text, components):
     """Both notations: "Components: main" and "deb URI SUITE main"."""
-    text = re.sub(r"(?m)^(Components:).*\bmain\b.*$", rf"\1 {COMPONENTS}", text)
-    return re.sub(r"(?m)^(deb\s+(?:\[[^]]*\]\s+)?\S+\s+\S+)\s+.*\bmain\b.*$", rf"\1 {COMPONENTS}",
+    text = re.sub(r"(?m)^(Components:).*\bmain\b.*$", rf"\1 {components}", text)
+    return re.sub(r"(?m)^(deb\s+(?:\[[^]]*\]\s+)?\S+\s+\S+)\s+.*\bmain\b.*$", rf"\1 {components}",
                   text)
 
 
-def _write_sources(directory):
+def _write_sources(directory, components):
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     sources = ["/etc/apt/sources.list", *glob.glob("/etc/apt/sources.list.d/*")]
@@ -43,13 +48,13 @@ def _write_sources(directory):
             continue
         text = pathlib.Path(path).read_text()
         if re.search(r"\bmain\b", text):
-            (directory / os.path.basename(path)).write_text(_add_components(text))
+            (directory / os.path.basename(path)).write_text(_set_components(text, components))
 
 
 class Apt:
-    def __init__(self, directory):
+    def __init__(self, directory, components):
         self.directory = directory
-        _write_sources(directory / "sources")
+        _write_sources(directory / "sources", components)
         for part in ("lists/partial", "cache/archives/partial"):
             (directory / part).mkdir(parents=True, exist_ok=True)
         config = directory / "apt.conf"
@@ -60,6 +65,8 @@ Dir::State::Lists "{directory}/lists";
 Dir::Cache "{directory}/cache";
 APT::Sandbox::User "{os.environ.get("USER", "root")}";
 Acquire::http::Timeout "20";
+Acquire::Languages "none";
+Acquire::GzipIndexes "true";
 Acquire::Retries "1";
 ''')
         self.environment = {**os.environ, "APT_CONFIG": str(config)}
@@ -83,9 +90,9 @@ Acquire::Retries "1";
             raise Missing(f"apt-get {arguments[0]}: {lines[-1]}")
 
 
-def fetch(directory, *names, rare=()):
+def fetch(directory, *names, rare=(), components=COMPONENTS):
     """The folder with the unpacked packages, and those of @rare that this Debian has; from the last
-    time, if all are there."""
+    time, if all are there. The lists of the components are fetched first: those of main are large."""
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     root, stamp = directory / "root", directory / "stamp"
@@ -97,7 +104,7 @@ def fetch(directory, *names, rare=()):
             raise Missing("there is no apt-get here")
         shutil.rmtree(directory / "debs", ignore_errors=True)
         (directory / "debs").mkdir()
-        apt = Apt(directory)
+        apt = Apt(directory, components)
         apt.run("update")
         apt.run("download", *names, *filter(apt.has, rare))
         for package in (directory / "debs").glob("*.deb"):

@@ -178,10 +178,10 @@ class NvidiaSmi(OnMadeBoard):
     def test_query_has_no_errors_and_what_the_device_measures(self):
         text = self.smi("-q")
         for field, value in (("Virtualization Mode", "Host VGPU"), ("Serial Number", "1654422005434"),
-                             ("GPU Current Temp", "34 C"), ("Power Draw", "121.50 W"),
+                             ("GPU Current Temp", "34 C"), ("(Instantaneous )?Power Draw", "121.50 W"),
                              ("VBIOS Version", "96.00.BC.00.01"), ("Graphics", "1980 MHz")):
             self.assertRegex(text, rf"(?m)^ +{field} +: {value}$")
-        self.assertNotRegex(text, r": (ERR!|Unknown Error|Uninitialized)")
+        self.assertNotRegex(packages.without_internals(text), r": (ERR!|Unknown Error|Uninitialized)")
 
     def test_csv_query_of_devices_and_processes(self):
         self.assertIn("NVIDIA H200, 143771 MiB, 37 %", self.smi(
@@ -232,7 +232,7 @@ class OnScreen(OnMadeBoard):
         self.assertRegex(text, r"Device 0 +\[NVIDIA H200\]")
         self.assertRegex(text, r"Device 1 +\[NVIDIA H200\]")
         self.assertRegex(text, r"8\.789Gi/140\.401Gi")
-        self.assertRegex(text, r"4242 .*20% +6000MiB")
+        self.assertRegex(text, r"4242 .*(20%|N/A) +6000MiB")  # nvtop 3.2.0 has it only in MIG mode
 
     def test_btop_shows_devices(self):
         btop = look("btop")
@@ -272,7 +272,8 @@ class Monitors(OnMadeBoard):
     def test_nvitop_shows_devices_and_processes(self):
         text = self.run_module("nvitop", "-1", "--no-unicode")
         self.assertRegex(text, r" 34C +P0 +12[12]W / 700W \| +9000MiB / 140\.4GiB \| +37% ")
-        self.assertRegex(text, r"\| +0 +4242 C .* 6000MiB ")
+        text = text.replace("No Such Process", "")  # nvitop 1.5 writes it between the letters, for there is none
+        self.assertRegex(text, r"\| +0 +4242 +C .* 6000MiB ")
 
     def test_glances_shows_devices(self):
         if list(self.modules.glob("Glances-3.*")):

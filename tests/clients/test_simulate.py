@@ -80,7 +80,7 @@ class Examples(Simulated):
                 text = self.run_in(path.stem, "sh", "-c", f"for view in -L '' -q vgpu 'vgpu -s -v' "
                                    "'vgpu -c' 'vgpu -ss' 'vgpu -sc' 'vgpu -m'; do "
                                    f"{smi} $view; done; true")
-                self.assertNotRegex(text, r"ERR!|Unknown Error|Uninitialized")
+                self.assertNotRegex(packages.without_internals(text), r"ERR!|Unknown Error|Uninitialized")
 
     def test_plain(self):
         shown = self.vgpus("plain")
@@ -110,7 +110,7 @@ class Examples(Simulated):
         self.assertEqual([part.split()[1:] for part in creatable[1:]],
                          [["NVIDIA", "H100XM-2-20C"], ["NVIDIA", "H100XM-40C"]])
         self.assertIn("Enabled", self.smi("mig", "--query-gpu=mig.mode.current", "--format=csv"))
-        profiles = self.smi("mig", "mig", "-lgip")
+        profiles = self.smi("mig", "mig", "-lgip", "-i", "0")  # the other one is not in MIG mode: some end with an error
         self.assertEqual(re.findall(r"MIG (\S+) +\d+ +(\d+/\d+)", profiles),
                          [("1g.10gb", "0/7"), ("1g.10gb+me", "0/1"), ("1g.20gb", "0/4"),
                           ("2g.20gb", "0/3"), ("3g.40gb", "0/2"), ("4g.40gb", "0/1"),
@@ -136,7 +136,7 @@ class Examples(Simulated):
         self.assertRegex(text, r"3251634601 +1 +777 +H\.264 +1920 +1080 +30 +2000")
         self.assertRegex(text, r"3251634601 +2 +777 +H\.265 +3840 +2160 +60 +4000")
         self.assertRegex(text, r"3251634601 +11 +777 +0 +HWEnc +Enabled")
-        self.assertRegex(text, r"3251634601 +778 +31 +11 +0 +0 +cad.exe")
+        self.assertRegex(text, r"3251634601 +778 +31 +11 +0 +0 +(0 +0 +)?cad.exe")
         self.assertRegex(text, r"3251634601 +43 +11 +9 +0")
         fields = self.vgpus("sessions")["designer"]
         self.assertEqual(fields["Frame Rate Limit"], "60 FPS")
@@ -190,7 +190,7 @@ class Examples(Simulated):
 
     def test_load_is_measured(self):
         text = self.smi("load", "-q")
-        self.assertRegex(text, r"(?m)^ +Power Draw +: [1-6][0-9]{2}\.[0-9]{2} W$")
+        self.assertRegex(text, r"(?m)^ +(Instantaneous )?Power Draw +: [1-6][0-9]{2}\.[0-9]{2} W$")
         self.assertRegex(text, r"(?m)^ +Current Power Limit +: 700\.00 W$")
         names = self.smi("load", "--query-compute-apps=name", "--format=csv,noheader")
         self.assertEqual(names.split()[:2], ["trainer", "batch"])

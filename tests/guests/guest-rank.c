@@ -314,15 +314,26 @@ static bool is_last(void)
         return rank.step > 0 && rank.meeting->last == rank.step;
 }
 
+/* Not from a stream: exit() waits for a thread that reads from one (glibc 2.41). */
+static bool read_word(char *word, size_t room)
+{
+        size_t n = 0;
+
+        while (n + 1 < room && read(STDIN_FILENO, &word[n], 1) == 1 && word[n] != '\n')
+                n++;
+        word[n] = '\0';
+        return n > 0;
+}
+
 static void *read_words(void *unused)
 {
         char word[16];
 
         (void)unused;
-        while (fgets(word, sizeof(word), stdin)) {
-                if (strcmp(word, "stick\n") == 0)
+        while (read_word(word, sizeof(word))) {
+                if (strcmp(word, "stick") == 0)
                         shall_stick = true;
-                else if (strcmp(word, "free\n") == 0)
+                else if (strcmp(word, "free") == 0)
                         atomic_fetch_add(&rank.meeting->stuck[rank.index], 1);
         }
         return NULL;
