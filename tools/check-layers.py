@@ -67,7 +67,7 @@ USES = {
     "nvml": {"base", "abi", "state", "wire"},
     "musl": set(),
     "slurm": {"base"},
-    "cli": {"base", "cdi", "container", "record"},
+    "cli": {"base", "cdi", "container", "record", "state"},
     "exporter": {"base", "state"},
 }
 

@@ -64,7 +64,7 @@ int paths_run(char *path)
         if (given)
                 return put(path, "%s", given);
         if (geteuid() == 0)
-                return put(path, "/run/openvgpu");
+                return put(path, PATHS_RUN_MACHINE);
         if (session)
                 return put(path, "%s/openvgpu", session);
         return put(path, "/tmp/openvgpu-%u", geteuid());
@@ -114,6 +114,11 @@ const char *paths_choose(const char *own, const char *machine)
         return own;
 }
 
+bool paths_is_passed_by(const char *own, const char *machine)
+{
+        return is_own(own) && ask(own) == ANSWER_ENDED && ask(machine) == ANSWER_THERE;
+}
+
 int paths_run_client(char *path)
 {
         char own[PATHS_MAX];
@@ -123,7 +128,7 @@ int paths_run_client(char *path)
                 return r;
         if (variable("OPENVGPU_RUN") || geteuid() == 0)
                 return put(path, "%s", own);
-        r = put(path, "%s", paths_choose(own, "/run/openvgpu"));
+        r = put(path, "%s", paths_choose(own, PATHS_RUN_MACHINE));
         errno = saved_errno;
         return r;
 }

@@ -22,6 +22,8 @@
 
 #define PATHS_MAX 512
 
+#define PATHS_RUN_MACHINE "/run/openvgpu" /* the run directory of root's manager */
+
 /* In the run directory. A sun_path is 108 bytes, so the run directory is kept short. */
 #define PATHS_CONTROL_SOCKET "control.sock" /* JSON for clients */
 #define PATHS_GATE_SOCKET    "gate.sock"    /* wire/gate.h */
@@ -46,6 +48,8 @@ bool paths_run_is_given(void); /* by $OPENVGPU_RUN; else nobody said whom to bel
  * answers there; else where one has ended, @own first; else @own.
  */
 const char *paths_choose(const char *own, const char *machine);
+/* paths_is_passed_by() - has the manager of @own ended, and a client asks that of @machine instead? */
+bool paths_is_passed_by(const char *own, const char *machine);
 int paths_state(char *path);
 int paths_private(char *path);
 

@@ -77,9 +77,12 @@ static void test_ones_own_comes_first_while_it_answers(void **state)
         check(fixture, fixture->machine);
         own = serve(fixture->own);
         check(fixture, fixture->own);
+        assert_false(paths_is_passed_by(fixture->own, fixture->machine));
         close(own);
         check(fixture, fixture->machine);
+        assert_true(paths_is_passed_by(fixture->own, fixture->machine));
         close(machine);
+        assert_false(paths_is_passed_by(fixture->own, fixture->machine));
 }
 
 static void test_one_that_has_ended_is_named_where_none_answers(void **state)

@@ -12,6 +12,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/document.h"
+#include "cli/ended.h"
 #include "cli/say.h"
 
 #define START_MS    500
@@ -125,8 +126,11 @@ static int run_command(const struct command *command, int argc, char **argv)
                 return 0;
         }
 
-        if (command_asks_manager(command))
+        if (command_asks_manager(command)) {
                 wait_for_socket();
+                if (!arguments.is_json)
+                        ended_say_own();
+        }
         r = vgpu_client_new(&client, NULL);
         if (r < 0)
                 return say_failure(&arguments, EXIT_CODE_USAGE, "Usage",

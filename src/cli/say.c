@@ -10,6 +10,7 @@
 #include "base/paths.h"
 #include "base/text.h"
 #include "cli/elsewhere.h"
+#include "cli/ended.h"
 
 #define MESSAGE_MAX 512
 
@@ -113,25 +114,34 @@ enum exit_code say_get_code(const struct vgpu_error *error)
         return exit_code_from(error->kind);
 }
 
-/* The socket of a manager that has ended is still there: it is to be started again, whatever runs elsewhere. */
-static bool was_there(void)
+/* The socket of a manager that has ended is still there. */
+static bool was_there(const char *directory)
 {
-        char directory[PATHS_MAX], path[PATHS_MAX];
+        char path[PATHS_MAX];
 
-        return paths_run_client(directory) == 0 &&
-               paths_join(path, directory, PATHS_CONTROL_SOCKET) == 0 && access(path, F_OK) == 0;
+        return paths_join(path, directory, PATHS_CONTROL_SOCKET) == 0 && access(path, F_OK) == 0;
+}
+
+/* One that had vGPUs is to be started again, whatever runs elsewhere. */
+static void write_hint(char *hint, size_t room, const struct vgpu_error *error)
+{
+        char directory[PATHS_MAX];
+        bool has_ended = paths_run_client(directory) == 0 && was_there(directory);
+
+        if (has_ended && ended_has_vgpus(directory))
+                snprintf(hint, room, "%s", error->hint);
+        else if (!elsewhere_hint(hint, room))
+                snprintf(hint, room, "%s", has_ended ? "start vgpud again" : error->hint);
 }
 
 int say_library_error(const struct arguments *arguments, const struct vgpu_error *error)
 {
         char hint[ELSEWHERE_HINT_MAX];
 
-        if (error->kind == VGPU_ERROR_NO_MANAGER && !was_there() &&
-            elsewhere_hint(hint, sizeof(hint)))
-                return say(arguments, exit_code_from(error->kind), error->name, error->message,
-                           hint);
+        if (error->kind == VGPU_ERROR_NO_MANAGER)
+                write_hint(hint, sizeof(hint), error);
         return say(arguments, exit_code_from(error->kind), error->name, error->message,
-                   error->hint);
+                   error->kind == VGPU_ERROR_NO_MANAGER ? hint : error->hint);
 }
 
 int say_error(const struct arguments *arguments, const struct vgpu_client *client)

@@ -3,6 +3,7 @@
 """Whatever a user gets wrong: one clear line, the documented exit code, and nothing changed."""
 import contextlib
 import os
+import pathlib
 import select
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import unittest
 
 import case
 import stage
+import state_page
 from host import Host
 from wait import PATIENCE, until
 
@@ -304,7 +306,16 @@ class NoManager(unittest.TestCase):
         host = Host().start()
         self.addCleanup(host.close)
         host.kill()
+        errors = host.vgpu("ls", code=NO_MANAGER).errors
+        self.assertIn("has ended\nhint: ", errors)
+        self.assertNotIn("its vGPUs are kept", errors)
+        host.start()
+        host.create("kept")
+        page = pathlib.Path(host.run_directory, "state-page")
+        until(lambda: any(key.startswith("instance ") for key in state_page.read(page)), "the state page to have it")
+        host.kill()
         self.assertIn("has ended\nhint: its vGPUs are kept", host.vgpu("ls", code=NO_MANAGER).errors)
+        host.start().vgpu("rm", "kept")
 
     def test_help_is_a_document_as_well(self):
         host = Host()
