@@ -92,12 +92,35 @@ static uint64_t get_start(const struct job *job, int i)
         return stat.start;
 }
 
+/*
+ * Of a call that never returns (measured: of a process with a pool in host memory) nobody would hear. Longer than the
+ * time-out and as long again as the driver was ever seen to take, no call is waited for; but what is stored elsewhere
+ * takes the time of a disk.
+ */
+#define CALL_LEAST_MS     5000u
+#define CALL_BYTES_PER_MS ((uint64_t)(1 << 30) / 1000)
+#define BYTES_UNKNOWN     ((uint64_t)256 << 30)
+
+static uint64_t find_most_ms(const struct job *job, int i, const char *call)
+{
+        const struct checkpoint_wire_process *process = &job->answer.process[i];
+        bool is_moving = strcmp(call, steps[STEP_CHECKPOINT].call) == 0 ||
+                         strcmp(call, steps[STEP_RESTORE].call) == 0;
+        uint64_t bytes = process->bytes > 0 ? process->bytes : BYTES_UNKNOWN;
+
+        if (job->deadline_ms == UINT64_MAX || (is_moving && job->store[i].state != STORE_NONE))
+                return 0;
+        return job->request->timeout_ms + CALL_LEAST_MS +
+               (is_moving ? bytes / CALL_BYTES_PER_MS : 0);
+}
+
 static void tell(const struct job *job, int i, const char *call)
 {
         struct checkpoint_wire_note note = { .header = { CHECKPOINT_WIRE_MAGIC, CHECKPOINT_NOTE },
                                              .pid = job->answer.process[i].pid,
                                              .state_before = job->answer.process[i].state_before,
-                                             .start = get_start(job, i) };
+                                             .start = get_start(job, i),
+                                             .most_ms = find_most_ms(job, i, call) };
 
         snprintf(note.call, sizeof(note.call), "%s", call);
         if (job->socket >= 0) /* without a reader it is lost, and that is noticed elsewhere */
@@ -220,6 +243,7 @@ static int run_step(struct job *job, int i, enum step step)
         start = job_now_ns();
         code = steps[step].run(job, i);
         *time += job_now_ns() - start;
+        tell(job, i, "");
         if (code != CUDA_SUCCESS)
                 return fail(job, i, steps[step].call, code);
 
@@ -263,6 +287,7 @@ int step_read_state(struct job *job, int i)
                 return -1;
         tell(job, i, "cuCheckpointProcessGetState");
         code = JOB_CALL(job, i, cuCheckpointProcessGetState, &state);
+        tell(job, i, "");
         if (code != CUDA_SUCCESS) {
                 process->state = CHECKPOINT_NO_STATE;
                 return fail(job, i, "cuCheckpointProcessGetState", code);
@@ -282,6 +307,7 @@ int step_read_thread(struct job *job, int i)
 
         tell(job, i, "cuCheckpointProcessGetRestoreThreadId");
         code = JOB_CALL(job, i, cuCheckpointProcessGetRestoreThreadId, &thread);
+        tell(job, i, "");
         if (code != CUDA_SUCCESS)
                 return fail(job, i, "cuCheckpointProcessGetRestoreThreadId", code);
         process->thread = thread;

@@ -4,8 +4,10 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/close_range.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
@@ -166,8 +168,10 @@ static void take_note(struct checkpoint_helper_notes *notes,
 {
         size_t i = 0;
 
-        memcpy(notes->call, note->call, sizeof(notes->call));
-        notes->pid = note->pid;
+        if (note->call[0]) {
+                memcpy(notes->call, note->call, sizeof(notes->call));
+                notes->pid = note->pid;
+        }
         while (i < notes->n && notes->process[i].pid != note->pid)
                 i++;
         if (i == CHECKPOINT_PROCESSES_MAX)
@@ -179,6 +183,50 @@ static void take_note(struct checkpoint_helper_notes *notes,
         }
         if (notes->process[i].state_before == CHECKPOINT_NO_STATE)
                 notes->process[i].state_before = note->state_before;
+        memcpy(notes->process[i].call, note->call, sizeof(note->call));
+        notes->process[i].most_ms = note->most_ms;
+}
+
+/* Calls on several processes may be under way; -1: nobody knows how long one takes, or none is. */
+static int find_most_ms(const struct checkpoint_helper_notes *notes)
+{
+        uint64_t most_ms = 0;
+
+        for (size_t i = 0; i < notes->n; i++) {
+                if (!notes->process[i].call[0])
+                        continue;
+                if (notes->process[i].most_ms == 0)
+                        return -1;
+                if (notes->process[i].most_ms > most_ms)
+                        most_ms = notes->process[i].most_ms;
+        }
+        return most_ms == 0 ? -1 : most_ms < INT_MAX ? (int)most_ms : INT_MAX;
+}
+
+/* The first of those that have not returned. */
+static void note_silent(struct checkpoint_helper_notes *notes)
+{
+        size_t i = 0;
+
+        while (i < notes->n && !notes->process[i].call[0])
+                i++;
+        if (i == notes->n)
+                return;
+        memcpy(notes->call, notes->process[i].call, sizeof(notes->call));
+        notes->pid = notes->process[i].pid;
+}
+
+/* Its next packet, or that a call of which it told does not return. */
+static int wait_for_packet(const struct checkpoint_helper *helper,
+                           const struct checkpoint_helper_notes *notes)
+{
+        struct pollfd fd = { .fd = helper->socket, .events = POLLIN };
+        int r;
+
+        do
+                r = poll(&fd, 1, find_most_ms(notes));
+        while (r < 0 && errno == EINTR);
+        return r == 0 ? -ETIMEDOUT : 0;
 }
 
 static int receive(struct checkpoint_helper *helper, struct checkpoint_wire_answer *ret_answer,
@@ -194,6 +242,9 @@ static int receive(struct checkpoint_helper *helper, struct checkpoint_wire_answ
         size_t size, n_fds;
 
         for (;;) {
+                r = wait_for_packet(helper, notes);
+                if (r < 0)
+                        return r;
                 r = packet_receive(helper->socket, packet.bytes, &size, fds, &n_fds);
                 if (r < 0)
                         return -ECONNRESET;
@@ -224,7 +275,11 @@ int checkpoint_helper_ask(struct checkpoint_helper *helper,
                 r = receive(helper, ret_answer, ret_notes);
         if (r == 0)
                 return 0;
-        helper->is_holding = false; /* it is dead */
+        if (r == -ETIMEDOUT)
+                note_silent(ret_notes);
+        helper->is_holding =
+                false; /* it is dead, or is now: what the driver does goes on without it */
+        (void)syscall(SYS_pidfd_send_signal, helper->pidfd, SIGKILL, NULL, 0);
         checkpoint_helper_stop(helper);
-        return -ECONNRESET;
+        return r == -ETIMEDOUT ? -ETIMEDOUT : -ECONNRESET;
 }

@@ -38,14 +38,17 @@ struct checkpoint_helper_notes {
         struct {
                 int pid, state_before;
                 uint64_t start;
+                char call[48];    /* that has not returned; "": none */
+                uint64_t most_ms; /* so long it takes at most; 0: nobody knows */
         } process[CHECKPOINT_PROCESSES_MAX];
-        char call[48]; /* the last one */
-        int pid;       /* of the last one */
+        char call[48]; /* the last one, or that does not return */
+        int pid;       /* of that one */
 };
 
 /*
  * checkpoint_helper_ask() - send @request, with a pidfd for each of its processes, and wait for the
- * answer. Errors: -ECONNRESET, the helper died: @ret_notes says how far it came.
+ * answer. Errors: -ECONNRESET, the helper died; -ETIMEDOUT, a call of the driver does not return. @ret_notes says how
+ * far it came.
  */
 int checkpoint_helper_ask(struct checkpoint_helper *helper,
                           const struct checkpoint_wire_request *request, const int *pidfds,

@@ -165,9 +165,9 @@ static int open_noted(pid_t pid, uint64_t start)
         return TAKE_FD(pidfd);
 }
 
-/* Another helper brings back what the one that died had changed. */
+/* Another helper brings back what the one that died had changed; not @except, of which the driver would tell nothing. */
 static int undo(struct vgpu_checkpoint *checkpoint, const struct checkpoint_helper_notes *notes,
-                struct checkpoint_wire_answer *answer)
+                pid_t except, struct checkpoint_wire_answer *answer)
 {
         struct checkpoint_wire_request request = {
                 .header = { CHECKPOINT_WIRE_MAGIC, CHECKPOINT_REQUEST }, .action = CHECKPOINT_UNDO
@@ -176,6 +176,8 @@ static int undo(struct vgpu_checkpoint *checkpoint, const struct checkpoint_help
         int pidfds[CHECKPOINT_PROCESSES_MAX], pidfd, r;
 
         for (size_t i = 0; i < notes->n; i++) {
+                if (notes->process[i].pid == except)
+                        continue;
                 pidfd = open_noted(notes->process[i].pid, notes->process[i].start);
                 if (pidfd < 0)
                         continue;
@@ -183,12 +185,12 @@ static int undo(struct vgpu_checkpoint *checkpoint, const struct checkpoint_help
                 request.goal[request.n_processes] = notes->process[i].state_before;
                 pidfds[request.n_processes++] = pidfd;
         }
-        r = start_helper(checkpoint);
-        if (r == 0)
+        r = request.n_processes > 0 ? start_helper(checkpoint) : 0;
+        if (r == 0 && request.n_processes > 0)
                 r = checkpoint_helper_ask(&checkpoint->helper, &request, pidfds, answer, &ignored);
         for (uint32_t i = 0; i < request.n_processes; i++)
                 fd_close(pidfds[i]);
-        return r == 0 && request.n_processes < notes->n ? -ESRCH : r;
+        return r == 0 && request.n_processes + (except > 0) < notes->n ? -ESRCH : r;
 }
 
 /* How a process has come through it: as it was, in another state, or lost. */
@@ -221,7 +223,7 @@ static int fail_with_helper(struct vgpu_checkpoint *checkpoint,
         };
         struct checkpoint_wire_answer answer = { 0 };
         enum outcome outcome =
-                undo(checkpoint, notes, &answer) < 0 ? OUTCOME_LOST : get_outcome(&answer);
+                undo(checkpoint, notes, 0, &answer) < 0 ? OUTCOME_LOST : get_outcome(&answer);
 
         take_results(checkpoint, &answer);
         answer.kind = outcome == OUTCOME_LOST ? VGPU_CHECKPOINT_ERROR_LOST
@@ -233,6 +235,26 @@ static int fail_with_helper(struct vgpu_checkpoint *checkpoint,
                  *notes->call ? notes->call : "its start", notes->pid, ends[outcome]);
         snprintf(answer.hint, sizeof(answer.hint), "%s",
                  outcome == OUTCOME_UNDONE ? "" : "look with 'vgpu checkpoint state'");
+        return checkpoint_error_set_answer(&checkpoint->error, &answer);
+}
+
+/* All others are as they were before it is told. */
+static int fail_silent(struct vgpu_checkpoint *checkpoint,
+                       const struct checkpoint_helper_notes *notes)
+{
+        struct checkpoint_wire_answer answer = { 0 };
+        int r = undo(checkpoint, notes, notes->pid, &answer);
+
+        take_results(checkpoint, &answer);
+        answer.kind = VGPU_CHECKPOINT_ERROR_TIMED_OUT;
+        answer.pid = notes->pid;
+        answer.is_undone = false;
+        memcpy(answer.call, notes->call, sizeof(answer.call));
+        snprintf(answer.message, sizeof(answer.message),
+                 "the driver does not answer for process %d: %.47s has not returned%s", notes->pid,
+                 notes->call, r < 0 ? ", and another process could not be brought back" : "");
+        snprintf(answer.hint, sizeof(answer.hint),
+                 "end it, or look later with 'vgpu checkpoint state'");
         return checkpoint_error_set_answer(&checkpoint->error, &answer);
 }
 
@@ -250,8 +272,10 @@ int checkpoint_ask(struct vgpu_checkpoint *checkpoint, struct checkpoint_wire_re
         request->header = (struct checkpoint_header){ CHECKPOINT_WIRE_MAGIC, CHECKPOINT_REQUEST };
         request->n_processes = (uint32_t)checkpoint->n;
         memcpy(request->pid, checkpoint->pid, sizeof(request->pid));
-        if (checkpoint_helper_ask(&checkpoint->helper, request, checkpoint->pidfd, &answer,
-                                  &notes) < 0)
+        r = checkpoint_helper_ask(&checkpoint->helper, request, checkpoint->pidfd, &answer, &notes);
+        if (r == -ETIMEDOUT)
+                return fail_silent(checkpoint, &notes);
+        if (r < 0)
                 return fail_with_helper(checkpoint, &notes);
         take_results(checkpoint, &answer);
         return answer.kind ? checkpoint_error_set_answer(&checkpoint->error, &answer) : 0;

@@ -122,8 +122,9 @@ struct checkpoint_wire_note {
         struct checkpoint_header header;
         int32_t pid;
         int32_t state_before;
-        uint64_t start; /* of the process, as base/process-stat.h has it; 0: it has ended */
-        char call[48];
+        uint64_t start;   /* of the process, as base/process-stat.h has it; 0: it has ended */
+        uint64_t most_ms; /* the call takes less, if it ever returns; 0: nobody knows */
+        char call[48];    /* that is made now; "": it has returned */
 };
 
 struct checkpoint_wire_process {

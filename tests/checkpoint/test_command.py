@@ -44,6 +44,16 @@ class Command(commands.Case):
         point.unlink()
         self.assertEqual(self.vgpu("wait", pid, "--timeout", "60")[0], 0)
 
+    def test_a_call_that_does_not_return_is_named(self):
+        """And the other process is as it was."""
+        pids = [str(self.guest("idle").pid) for _ in range(2)]
+        code, _, err = self.vgpu("suspend", *pids, "--timeout", "0.1", "--json", OPENVGPU_FAULT="checkpointer.lock=pause")
+        error = json.loads(err)["error"]
+        self.assertEqual((code, error["undone"]), (5, False), err)
+        self.assertIn(f"the driver does not answer for process {pids[0]}: cuCheckpointProcessLock has not returned",
+                      error["message"])
+        self.assertEqual(self.vgpu("wait", pids[1], "--timeout", "60")[0], 0)
+
     def test_what_the_plugin_of_criu_calls(self):
         pid = str(self.guest("idle").pid)
         code, out, _ = self.tool("-h")
