@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fails when a folder of src/ includes one that it may not use; unit tests may use tests/fake.
 
-No folder may use itself by way of others. No module (NAME.c and NAME.h) may either, but in the folders of TIED.
+No folder may use itself by way of others. No module (NAME.c and NAME.h) may either, but in the folders of TIED. Nor may a
+file call itself by way of the others of its folder, but in the folders of TIED_CALLS.
 """
 import pathlib
 import re
@@ -74,6 +75,9 @@ USES = {
 # Folders with modules that still use each other; to become fewer.
 TIED = set()
 
+# Folders with files that still call each other; to become fewer.
+TIED_CALLS = {"catalog", "exporter", "gate", "lib", "manager/meter", "manager/setting", "pool", "scenario", "sim"}
+
 
 def read_includes(source):
     """(file, line number, folder, module that is included) of each include of ours."""
@@ -95,6 +99,38 @@ def check_folder(source, path, number, used):
         return 0
     print(f"{path}:{number}: {layer}/ may not use {used}/")
     return 1
+
+
+def read_code(path):
+    """Without comments and strings."""
+    return re.sub(r'/\*.*?\*/|"(?:\\.|[^"\\])*"', " ", path.read_text(), flags=re.S)
+
+
+def find_definitions(code):
+    """Names of functions and data of this file that others may use: they begin a line, and are not static."""
+    for found in re.finditer(r"^(?!static\b|typedef\b|extern\b|return\b|else\b)[a-z_][\w ]*?[ *](\w+)(?:\([^;{}]*\)\s*\{|(?:\[\w*\])* =)",
+                             code, re.M):
+        yield found[1]
+
+
+def read_calls(folder):
+    """Of each file of @folder, the files of it that have what it names."""
+    codes = {path.stem: read_code(path) for path in sorted(folder.glob("*.c")) if not path.name.startswith("test-")}
+    owner = {name: file for file, code in codes.items() for name in find_definitions(code)}
+    return {file: {owner[word] for word in set(re.findall(r"\w+", code)) if word in owner} - {file}
+            for file, code in codes.items()}
+
+
+def check_calls(source):
+    """Returns 1 when files of one folder call each other."""
+    bad = 0
+    for folder in sorted(path for path in source.rglob("*") if path.is_dir()):
+        name = str(folder.relative_to(source))
+        cycles = [] if name in TIED_CALLS else find_cycles(read_calls(folder))
+        for cycle in cycles:
+            print(f"{name}/: these call each other: {' '.join(sorted(cycle))}")
+            bad = 1
+    return bad
 
 
 def find_cycles(uses):
@@ -135,7 +171,7 @@ def main(name):
     for cycle in find_cycles(uses) + find_cycles(USES):
         print(f"these include each other: {' '.join(sorted(cycle))}")
         bad = 1
-    sys.exit(bad)
+    sys.exit(bad | check_calls(source))
 
 
 main(sys.argv[1])

@@ -164,11 +164,11 @@ static const char *plural(const struct operation *operation)
 /* "from GPU 0", "to GPU 1", "from GPUs 0,1 to GPUs 2,3" */
 static const char *describe_way(char *text, size_t size, const struct operation *operation)
 {
-        bool is_suspend = operation->kind == &operation_suspend;
+        bool is_suspend = operation->kind->number == OPERATION_SUSPEND;
         char place[PLACE_TEXT_MAX];
 
         *text = '\0';
-        if (is_suspend || operation->kind == &operation_migrate)
+        if (is_suspend || operation->kind->number == OPERATION_MIGRATE)
                 (void)snprintf(text, size, "from GPU%s %s%s", plural(operation),
                                place_describe(&operation->source, place), is_suspend ? "" : " ");
         if (!is_suspend)

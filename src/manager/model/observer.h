@@ -21,6 +21,8 @@ enum instance_event {
         INSTANCE_ADDED,     /* it was created */
         INSTANCE_LOADED,    /* a former manager had it; its processes follow */
         INSTANCE_SETTLED,   /* nothing goes on with it, and processes may join */
+        INSTANCE_LET_GO,    /* its operation is over: what came back meanwhile may go on */
+        INSTANCE_FREE,      /* likewise, and the call that waited for that has been made */
         INSTANCE_RETRY,     /* what kept a failed one from being undone may have ended */
         INSTANCE_RENAMED,   /* it has another name */
         INSTANCE_RESIZED,   /* its quota is another one */

@@ -144,7 +144,7 @@ static bool has_turn(const struct operation *operation)
 {
         const struct place place = instance_place(operation->instance);
 
-        return operation->kind == &operation_resume && !operation->request.is_by_itself &&
+        return operation->kind->number == OPERATION_RESUME && !operation->request.is_by_itself &&
                !operation->request.group && place_is_equal(&operation->target, &place) &&
                promise_is_any_overcommitted(operation->instance);
 }

@@ -168,7 +168,7 @@ static void check_holds(struct operation *operation, struct guest *guest, uint32
                 return;
         if (guest->context.is_spoiled) {
                 operation_fail(operation, -EOPNOTSUPP, "NotMovable",
-                               operation->kind == &operation_suspend
+                               operation->kind->number == OPERATION_SUSPEND
                                        ? "it runs on; --keep-context evicts what can be moved"
                                        : "it runs on",
                                "process %d (%.40s) " BROADCAST_SPOILED, (int)guest->pid,
@@ -176,7 +176,7 @@ static void check_holds(struct operation *operation, struct guest *guest, uint32
                 return;
         }
         operation_fail(operation, -EOPNOTSUPP, "NotMovable",
-                       operation->kind == &operation_suspend
+                       operation->kind->number == OPERATION_SUSPEND
                                ? "it runs on; --keep-context evicts what can be moved"
                                : "it runs on",
                        "process %d (%.40s) holds %s", (int)guest->pid, guest->name,

@@ -27,31 +27,6 @@
 #define PAUSE_FIRST_US 500000
 #define PAUSE_LAST_US  16000000
 
-bool operation_leave_behind(struct operation *operation, struct guest *guest)
-{
-        char quoted[LOG_QUOTED_MAX];
-
-        if (!operation->kind->may_leave_behind || operation->is_undoing || sharing_is_any(guest) ||
-            operation->step >= operation_find_step(operation->kind, OPERATION_RECORDS))
-                return false;
-        guest_set_presence(guest, GUEST_ABSENT);
-        if (!operation_next_guest(operation, NULL) || recovery_store_process(guest) < 0) {
-                guest_set_presence(guest, GUEST_PRESENT);
-                return false;
-        }
-        log_event_of(guest->payer, LOG_LEVEL_WARNING, "left a process behind that hangs",
-                     "vgpu=%s pid=%d name=%s operation=%s", operation->instance->name,
-                     (int)guest->pid, log_quote(quoted, guest->name), operation->kind->name);
-        operation->measured.bytes -= guest->memory_bytes < operation->measured.bytes
-                                             ? guest->memory_bytes
-                                             : operation->measured.bytes;
-        operation->n_left_behind++;
-        copies_end(operation, guest);
-        if (guest->gate)
-                gate_link_hang_up(guest->gate); /* once it is awake it comes back and tells */
-        return true;
-}
-
 static bool is_back(const struct guest *guest)
 {
         return !guest->is_dead && guest->gate && !guest->request.done &&
@@ -98,7 +73,7 @@ static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
 }
 
 /* What was lacking, room on the device say, may be lacking for days. */
-void operation_pause_catching_up(struct instance *instance)
+static void pause_catching_up(struct instance *instance)
 {
         uint64_t pause_us = 2 * instance->catch_up_pause_us;
 
@@ -190,6 +165,8 @@ static const struct operation_step steps[] = {
 };
 
 const struct operation_kind operation_catch_up = {
+        .number = OPERATION_CATCH_UP,
+        .undone = pause_catching_up,
         .name = "catch-up",
         .past = "caught up",
         .steps = steps,

@@ -241,7 +241,7 @@ int copy_job_let_go(struct guest_job *job)
         const struct guest *guest = job->guest;
         const struct operation *operation = guest->instance->operation;
 
-        return operation->kind == &operation_suspend || operation->is_undoing ||
+        return operation->kind->number == OPERATION_SUSPEND || operation->is_undoing ||
                                guest->participant->copy.then || guest->participant->copy.has_failed
                        ? copy_job_end(job)
                        : 0;

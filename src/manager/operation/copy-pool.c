@@ -184,7 +184,7 @@ int copy_pool_stamp(struct guest *guest)
                 operation_fail_errno(operation, r, "marking memory of the pool");
                 operation_leave_guest(operation, guest);
         }
-        if (!operation->is_undoing && operation->kind == &operation_suspend)
+        if (!operation->is_undoing && operation->kind->number == OPERATION_SUSPEND)
                 operation_pass(operation, "copied");
         return 0;
 }

@@ -75,7 +75,7 @@ static void take_back(const struct members *members, uint64_t group, const struc
 
 static bool is_where_it_goes(const struct instance *instance, const struct operation_kind *kind)
 {
-        return instance_is_off(instance) == (kind == &operation_suspend);
+        return instance_is_off(instance) == (kind->number == OPERATION_SUSPEND);
 }
 
 /* All but the one that was named, which has the caller. */

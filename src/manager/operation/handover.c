@@ -23,7 +23,7 @@ bool handover_may(const struct guest *guest)
 {
         const struct operation *operation = guest->instance->operation;
 
-        return operation->request.hands_over && operation->kind == &operation_suspend &&
+        return operation->request.hands_over && operation->kind->number == OPERATION_SUSPEND &&
                !operation->is_undoing && clean_copy_is_whole(guest) &&
                pool_is_lone(guest->instance->manager->pool, guest->reservation);
 }
@@ -250,7 +250,7 @@ bool handover_may_begin(const struct instance *instance)
                 const struct operation *operation = other->operation;
 
                 if (!operation || !place_has(&operation->source, device) ||
-                    operation->kind != &operation_suspend)
+                    operation->kind->number != OPERATION_SUSPEND)
                         continue;
                 if (!is_giving(operation, device))
                         return false;
@@ -267,8 +267,8 @@ bool handover_may_begin(const struct instance *instance)
 /* What it has taken, those need who gave it, and it has the whole of it still in the pool. */
 static bool is_to_let_go(const struct operation *other, const struct device *device)
 {
-        return other && other->kind == &operation_resume && place_has(&other->target, device) &&
-               (other->request.is_early || other->is_recovery);
+        return other && other->kind->number == OPERATION_RESUME &&
+               place_has(&other->target, device) && (other->request.is_early || other->is_recovery);
 }
 
 static bool waits_for_room(const struct operation *operation)
@@ -298,8 +298,8 @@ bool handover_must_wait(const struct operation *operation)
         if (operation->phase == OPERATION_RUNS || operation->step >= operation->kind->n_steps)
                 return false;
         if (operation->is_undoing)
-                return operation->kind == &operation_suspend && handover_has_passed(operation) &&
-                       waits_for_room(operation);
+                return operation->kind->number == OPERATION_SUSPEND &&
+                       handover_has_passed(operation) && waits_for_room(operation);
         return operation->request.is_early &&
                (operation->kind->steps[operation->step].flags & OPERATION_RECORDS) &&
                waits_for_givers(operation);

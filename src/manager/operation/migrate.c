@@ -91,6 +91,7 @@ static const struct operation_step steps[] = {
 };
 
 const struct operation_kind operation_migrate = {
+        .number = OPERATION_MIGRATE,
         .name = "migrate",
         .past = "migrated",
         .steps = steps,

@@ -138,7 +138,7 @@ static void finish(struct operation *operation, bool has_succeeded)
         struct manager *manager = instance->manager;
         enum state_instance_state state = operation->former_state;
         struct control_pending *next = operation->next;
-        bool was_catching_up = operation->kind == &operation_catch_up;
+        const struct operation_kind *kind = operation->kind;
 
         operation->next = NULL;
         if (operation->has_failed_undo) {
@@ -158,13 +158,12 @@ static void finish(struct operation *operation, bool has_succeeded)
         recovery_sync_slabs(manager);
         pool_unpause(manager->pool);
         operation_free(operation);
-        operation_open_returned(instance);
+        observer_tell_instance(&manager->observers, instance, INSTANCE_LET_GO);
         if (next)
                 control_call_again(next);
-        if (was_catching_up && !has_succeeded)
-                operation_pause_catching_up(instance);
-        (void)operation_start_catching_up(instance);
-        operation_retry_answered(instance);
+        if (!has_succeeded && kind->undone)
+                kind->undone(instance);
+        observer_tell_instance(&manager->observers, instance, INSTANCE_FREE);
         operation_wake_all(manager);
         admission_look_again(manager);
         if (instance->state != STATE_FAILED)
@@ -490,15 +489,6 @@ static int on_advance(sd_event_source *source, void *userdata)
         return 0;
 }
 
-void operation_wake_all(struct manager *manager)
-{
-        struct instance *instance;
-
-        list_for_each(instance, &manager->instances, link)
-                if (instance->operation)
-                        operation_wake(instance->operation);
-}
-
 /* Starting. */
 
 struct operation *operation_new(struct instance *instance, const struct operation_kind *kind)
@@ -596,7 +586,7 @@ void operation_begin(struct operation *operation)
         instance->course.timeout_ms = operation->request.timeout_ms;
         instance->course.group = operation->request.group;
         instance->course.gives_up_stopped =
-                operation->request.is_by_itself && operation->kind == &operation_suspend;
+                operation->request.is_by_itself && operation->kind->number == OPERATION_SUSPEND;
         instance->state = operation->kind->busy_state;
         pool_pause(instance->manager->pool);
         refresh_stop_all(instance->manager);

@@ -29,15 +29,6 @@ void operation_wake(struct operation *operation);
 /* operation_wake_all() - what one of them may have waited for has happened: a mover is gone entirely. */
 void operation_wake_all(struct manager *manager);
 
-/*
- * operation_open_returned() - those whose gate connected again during an operation that is over, and that
- * nobody has opened: what it was asked may have been lost with its connection
- */
-void operation_open_returned(struct instance *instance);
-
-/* operation_retry_answered() - of one that has failed, if the driver answers for its processes again. */
-void operation_retry_answered(struct instance *instance);
-
 /* operation_persist() - in the store: @step is the last complete one. */
 int operation_persist(const struct operation *operation, const char *step);
 

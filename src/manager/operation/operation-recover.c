@@ -46,7 +46,7 @@ static size_t first_to_undo(const struct operation_kind *kind, const char *compl
 
 static enum state_instance_state settled_state(const struct operation *operation)
 {
-        if (operation->kind == &operation_resume && operation->request.keep_context)
+        if (operation->kind->number == OPERATION_RESUME && operation->request.keep_context)
                 return STATE_EVICTED;
         return operation->kind->settled_state;
 }
@@ -56,7 +56,7 @@ static void expect_back(struct operation *operation)
 {
         struct guest *guest;
 
-        if (operation->kind == &operation_resume)
+        if (operation->kind->number == OPERATION_RESUME)
                 return;
         handover_expect_back(operation);
         operation_for_each_guest(guest, operation) {
@@ -120,7 +120,11 @@ static void open_gate(struct guest *guest)
         guest_request(guest, GATE_OPEN, RECOVERY_TIMEOUT_MS, on_opened, NULL);
 }
 
-void operation_open_returned(struct instance *instance)
+/*
+ * Those whose gate connected again during an operation that is over, and that nobody has opened: what it was asked may
+ * have been lost with its connection.
+ */
+static void open_returned(struct instance *instance)
 {
         struct guest *guest;
 
@@ -143,7 +147,8 @@ static void try_again(struct instance *instance)
                 (void)operation_recover(instance, &stored);
 }
 
-void operation_retry_answered(struct instance *instance)
+/* Of one that has failed, if the driver answers for its processes again. */
+static void retry_answered(struct instance *instance)
 {
         bool is_any = false;
         struct guest *guest;
@@ -172,7 +177,7 @@ static void deal_with_returned(struct guest *guest)
                 try_again(instance);
         } else if (operation_start_catching_up(instance)) {
                 if (!instance->operation) /* it pauses for another process: this one need not wait */
-                        operation_open_returned(instance);
+                        open_returned(instance);
         } else if (instance_is_usable(instance) && guest->state == GATE_STATE_CLOSED) {
                 open_gate(guest);
         } else if (instance_is_usable(instance) && guest->state == GATE_STATE_RELEASED) {
@@ -189,10 +194,20 @@ static void unload(struct instance *instance)
         gate_wait_drop(instance);
 }
 
+static void on_free(struct instance *instance)
+{
+        (void)operation_start_catching_up(instance);
+        retry_answered(instance);
+}
+
 static void on_instance(struct instance *instance, enum instance_event event, void *userdata)
 {
         (void)userdata;
-        if (event == INSTANCE_RETRY)
+        if (event == INSTANCE_LET_GO)
+                open_returned(instance);
+        else if (event == INSTANCE_FREE)
+                on_free(instance);
+        else if (event == INSTANCE_RETRY)
                 try_again(instance);
         else if (event == INSTANCE_REMOVED)
                 gate_wait_end_removed(instance);
@@ -206,7 +221,7 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
         if (event == GUEST_RETURNED)
                 deal_with_returned(guest);
         else if (event == GUEST_ANSWERS)
-                operation_retry_answered(guest->instance);
+                retry_answered(guest->instance);
 }
 
 static void on_device(struct device *device, enum device_event event, void *userdata)

@@ -112,6 +112,15 @@ void operation_wake(struct operation *operation)
                 (void)sd_event_source_set_enabled(operation->advance, SD_EVENT_ONESHOT);
 }
 
+void operation_wake_all(struct manager *manager)
+{
+        struct instance *instance;
+
+        list_for_each(instance, &manager->instances, link)
+                if (instance->operation)
+                        operation_wake(instance->operation);
+}
+
 bool operation_is_at(const struct operation *operation, const struct device *device)
 {
         return place_has(&operation->source, device) || place_has(&operation->target, device);

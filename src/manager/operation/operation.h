@@ -59,7 +59,15 @@ struct operation_step {
         uint32_t flags;                            /* enum operation_step_flag */
 };
 
+enum operation_number {
+        OPERATION_SUSPEND = 1,
+        OPERATION_RESUME,
+        OPERATION_MIGRATE,
+        OPERATION_CATCH_UP,
+};
+
 struct operation_kind {
+        enum operation_number number;
         const char *name, *past; /* "suspend", "suspended" */
         const struct operation_step *steps;
         size_t n_steps;
@@ -70,6 +78,8 @@ struct operation_kind {
         uint32_t settled_state; /* that of an instance for which it was undone */
         /* Is the instance in the right state for it? Sets the target. */
         int (*check)(struct operation *operation, struct failure *failure);
+        void (*undone)(
+                struct instance *instance); /* it is over, and was undone; NULL: nothing follows */
 };
 
 extern const struct operation_kind operation_suspend, operation_resume, operation_migrate,
@@ -214,9 +224,6 @@ char *operation_describe_left_behind(const struct operation *operation,
                                      char text[OPERATION_LEFT_BEHIND_MAX]);
 
 bool operation_start_catching_up(struct instance *instance);
-
-/* operation_pause_catching_up() - it has failed, and is tried again after a while. */
-void operation_pause_catching_up(struct instance *instance);
 
 /* operation_lose_guest() - the driver has lost its process; the operation goes on without it, likewise. */
 void operation_lose_guest(struct operation *operation, struct guest *guest);

@@ -68,7 +68,8 @@ struct participant {
                         enum guest_context context;
                         struct place target;
                 } before;               /* the call that is under way, should it come to nothing */
-                sd_event_source *timer; /* undoing: it finds no room yet */
+                sd_event_source *timer; /* then it is looked at again: */
+                void (*again)(struct guest *guest);
                 uint64_t asking_deadline_ns; /* for others to be through with asking for memory */
                 uint64_t halted_deadline_ns; /* for its process to run again */
                 struct place

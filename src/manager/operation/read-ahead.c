@@ -28,8 +28,8 @@ static bool is_moving(const struct instance *instance)
 {
         const struct operation *operation = instance->operation;
 
-        return operation && operation->kind != &operation_suspend &&
-               operation->kind != &operation_resume;
+        return operation && operation->kind->number != OPERATION_SUSPEND &&
+               operation->kind->number != OPERATION_RESUME;
 }
 
 static bool is_fetching(const struct instance *instance)

@@ -101,6 +101,7 @@ static const struct operation_step steps[] = {
 };
 
 const struct operation_kind operation_resume = {
+        .number = OPERATION_RESUME,
         .name = "resume",
         .past = "resumed",
         .steps = steps,

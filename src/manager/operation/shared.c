@@ -45,7 +45,7 @@ static int refuse_outside(const struct operation *operation, const struct guest 
 {
         return failure_set(
                 failure, -EOPNOTSUPP, "NotMovable",
-                operation->kind == &operation_migrate
+                operation->kind->number == OPERATION_MIGRATE
                         ? "move all vGPUs whose processes share memory: suspend --group, "
                           "then resume --group --device"
                         : "--group takes along all vGPUs whose processes share memory",
@@ -101,7 +101,7 @@ static int refuse_move(const struct operation *operation, struct guest *guest,
 
         return failure_set(
                 failure, -EOPNOTSUPP, "NotMovable",
-                operation->kind == &operation_resume
+                operation->kind->number == OPERATION_RESUME
                         ? "resume the vGPU on the device where it was; programs that are "
                           "started with OPENVGPU_ALL_DEVICES=1 can be moved"
                         : "suspend and resume work; to move programs that share memory, "

@@ -281,6 +281,7 @@ static const struct operation_step steps[] = {
 };
 
 const struct operation_kind operation_suspend = {
+        .number = OPERATION_SUSPEND,
         .name = "suspend",
         .past = "suspended",
         .steps = steps,

@@ -36,11 +36,14 @@ struct residency_look {
 struct residency {
         struct manager *manager;
         sd_event_source *timer;
+        sd_event_time_handler_t on_time;
         uint64_t next_ns; /* when it looks again */
         bool is_waited;   /* somebody waits for room, as of the last look */
         uint64_t n_ends;  /* of operations and of processes: what the driver said before is old */
         struct residency_look look[STATE_DEVICES_MAX];
 };
+
+/* What moves by itself: residency-move.c. */
 
 /* residency_look_in() - at the latest in @ns from now. */
 void residency_look_in(struct residency *residency, uint64_t ns);
@@ -48,8 +51,19 @@ void residency_look_in(struct residency *residency, uint64_t ns);
 /* residency_fail() - its move came to nothing: for a while it is not tried again. */
 void residency_fail(struct instance *instance, bool is_leaving, const char *reason);
 
+/* residency_pause() - not for a while, and for longer each time. residency_come_later() - that is no failure of its own. */
+void residency_pause(struct instance *instance, bool is_leaving);
+void residency_come_later(struct instance *instance);
+
+/* residency_succeed() - what failed before does not count. residency_note_reason() - why it stays; "". */
+void residency_succeed(struct instance *instance);
+void residency_note_reason(struct instance *instance, const char *reason);
+
 /* residency_leave() - it leaves now; @hands_over: for another one, which may come into its room meanwhile. */
 void residency_leave(struct instance *instance, bool hands_over, const char *why);
+
+/* residency_note_lack() - there was not room enough for @part: more must leave for it the next time. */
+void residency_note_lack(struct instance *instance, size_t part);
 
 /* Who has work: residency-work.c. */
 
@@ -72,9 +86,6 @@ void residency_look_whether_it_runs(struct instance *instance);
 /* residency_awaits_turn() - is it being resumed by hand, which waits for others to leave? */
 bool residency_awaits_turn(const struct instance *instance);
 
-/* residency_note_lack() - there was not room enough for @part: more must leave for it the next time. */
-void residency_note_lack(struct instance *instance, size_t part);
-
 /* residency_is_wanted() - does a program wait for it to come in? */
 bool residency_is_wanted(const struct instance *instance);
 
@@ -96,13 +107,15 @@ bool residency_is_played(const struct instance *instance);
 /* residency_get_return() - what it takes of the device of @part to come in and go on. */
 uint64_t residency_get_return(const struct instance *instance, size_t part);
 
-/* What is free: residency-look.c. */
+/* residency-devices.c. */
 
 /* residency_get_devices() - a bit for each of its devices. */
 uint64_t residency_get_devices(const struct instance *instance);
 
 /* residency_is_known() - can it be known what is free on @device? */
 bool residency_is_known(const struct residency *residency, const struct device *device);
+
+/* What is free: residency-look.c. */
 
 /* residency_ask_again() - of the devices of @instance: at the next look, however long the last one is ago. */
 void residency_ask_again(struct residency *residency, const struct instance *instance);

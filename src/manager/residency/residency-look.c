@@ -28,17 +28,6 @@
 /* Without room for the mover's context there is little hope, and each question is a line of the log. */
 #define NO_CONTEXT_NS NS_PER_SECOND
 
-/* Devices that are decided together. */
-
-uint64_t residency_get_devices(const struct instance *instance)
-{
-        uint64_t devices = 0;
-
-        for (size_t i = 0; i < instance->n_parts; i++)
-                devices |= 1ull << instance->part[i].device->index;
-        return devices;
-}
-
 /* All that vGPUs of several join to @devices, also by way of others. */
 static uint64_t find_group(const struct manager *manager, uint64_t devices)
 {
@@ -53,12 +42,6 @@ static uint64_t find_group(const struct manager *manager, uint64_t devices)
                                 devices |= residency_get_devices(instance);
         } while (devices != before);
         return devices;
-}
-
-bool residency_is_known(const struct residency *residency, const struct device *device)
-{
-        return !device->meter.is_lost &&
-               (!promise_is_overcommitted(device) || !residency->look[device->index].is_blind);
 }
 
 /* By the books, and by the driver. */
@@ -87,7 +70,7 @@ static bool is_unpromised(const struct instance *instance, size_t part)
         const struct guest *guest;
 
         if (!instance->operation || residency_awaits_turn(instance) ||
-            instance->operation->step > 0 || instance->operation->kind != &operation_resume)
+            instance->operation->step > 0 || instance->operation->kind->number != OPERATION_RESUME)
                 return false;
         list_for_each(guest, &instance->guests, link)
                 if (guest->room[part].coming.room || guest->room[part].arriving.room)

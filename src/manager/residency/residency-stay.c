@@ -143,7 +143,7 @@ static enum stay_place get_place(const struct instance *instance)
         if (!instance->operation || residency_awaits_turn(instance) ||
             way_back_lacks_room(instance))
                 return is_to_come(instance) ? STAY_AWAY : STAY_HERE;
-        return instance->operation->kind == &operation_suspend ? STAY_LEAVING : STAY_COMING;
+        return instance->operation->kind->number == OPERATION_SUSPEND ? STAY_LEAVING : STAY_COMING;
 }
 
 /*
@@ -239,8 +239,9 @@ bool residency_is_played(const struct instance *instance)
         if (way_back_lacks_room(instance))
                 return promise_is_any_overcommitted(instance);
         if (operation)
-                return operation->request.is_by_itself && (operation->kind == &operation_suspend ||
-                                                           operation->kind == &operation_resume);
+                return operation->request.is_by_itself &&
+                       (operation->kind->number == OPERATION_SUSPEND ||
+                        operation->kind->number == OPERATION_RESUME);
         if (instance_is_off(instance))
                 return instance_is_away(instance);
         return instance->state == STATE_RUNNING &&

@@ -29,16 +29,6 @@
 #define NS_PER_MS     1000000u
 #define NS_PER_SECOND 1000000000u
 
-/*
- * What a gate gets to drain. If it had no work when it was asked, who has begun some since is let on soon, and
- * stays. Whose turn is over has work, and may finish what is on the device.
- */
-#define LEAVE_TIMEOUT_MS 1000
-#define TURN_TIMEOUT_MS  5000
-
-/* Without work for so long it is idle. */
-#define IDLE_NS (100 * NS_PER_MS)
-
 /* Between two looks whether one runs again whose vGPU is away. */
 #define STOPPED_LOOK_NS 100000000u
 
@@ -51,46 +41,12 @@
 /* Whoever waits so long is told of in the log, and again after twice the time. */
 #define LONG_WAIT_NS (60 * (uint64_t)NS_PER_SECOND)
 
-/* After a failure; twice as long each time. Somebody waits for those that come. */
-#define LEAVE_PAUSE_NS     ((uint64_t)NS_PER_SECOND)
-#define LEAVE_PAUSE_MAX_NS (300 * (uint64_t)NS_PER_SECOND)
-#define COME_PAUSE_NS      (250 * NS_PER_MS)
-#define COME_PAUSE_MAX_NS  (8 * (uint64_t)NS_PER_SECOND)
-
 /* So often in turn others may be promised the room of one that comes before that is its failure. */
 #define PASSED_MAX 3
-
-/* What coming in needs more after there was not room enough: so much, then twice as much, a part of the device at most. */
-#define LACK_FIRST (32 * MIB)
-#define LACK_PART  4
 
 static uint64_t now_ns(void)
 {
         return clock_now(CLOCK_MONOTONIC);
-}
-
-/* The timer, to the millisecond: a program waits. (0 would be the default of sd-event, a quarter of a second.) */
-
-#define ACCURACY_US 1000
-
-static int on_time(sd_event_source *source, uint64_t usec, void *userdata);
-
-void residency_look_in(struct residency *residency, uint64_t ns)
-{
-        uint64_t us = ns / NS_PER_US, at = now_ns() + ns;
-
-        /* Also one that is due and has not come yet: a later one would put it off. */
-        if (residency->timer && residency->next_ns && residency->next_ns <= at)
-                return;
-        residency->next_ns = at;
-        if (!residency->timer) {
-                (void)sd_event_add_time_relative(residency->manager->event, &residency->timer,
-                                                 CLOCK_MONOTONIC, us, ACCURACY_US, on_time,
-                                                 residency);
-                return;
-        }
-        (void)sd_event_source_set_time_relative(residency->timer, us);
-        (void)sd_event_source_set_enabled(residency->timer, SD_EVENT_ONESHOT);
 }
 
 static bool is_ours(const struct instance *instance)
@@ -106,49 +62,6 @@ static void look_soon(struct residency *residency, const struct instance *instan
                 residency_look_in(residency, 0);
 }
 
-/* Failures. */
-
-static void note_reason(struct instance *instance, const char *reason)
-{
-        snprintf(instance->residency.reason, sizeof(instance->residency.reason), "%s", reason);
-}
-
-static void pause_for(struct instance *instance, uint64_t first_ns, uint64_t last_ns)
-{
-        struct residency_instance *mine = &instance->residency;
-
-        mine->pause_ns = mine->pause_ns < first_ns ? first_ns : 2 * mine->pause_ns;
-        if (mine->pause_ns > last_ns)
-                mine->pause_ns = last_ns;
-        mine->failed_ns = now_ns();
-        mine->not_before_ns = mine->failed_ns + mine->pause_ns;
-}
-
-void residency_fail(struct instance *instance, bool is_leaving, const char *reason)
-{
-        char quoted[LOG_QUOTED_MAX];
-
-        if (is_leaving)
-                pause_for(instance, LEAVE_PAUSE_NS, LEAVE_PAUSE_MAX_NS);
-        else
-                pause_for(instance, COME_PAUSE_NS, COME_PAUSE_MAX_NS);
-        if (strncmp(instance->residency.reason, reason, sizeof(instance->residency.reason) - 1) !=
-            0)
-                log_event_of(instance->owner, LOG_LEVEL_NOTICE,
-                             is_leaving ? "stays though idle; tried again later"
-                                        : "could not come in by demand; tried again",
-                             "vgpu=%s reason=%s", instance->name, log_quote(quoted, reason));
-        note_reason(instance, reason);
-}
-
-static void succeed(struct instance *instance)
-{
-        instance->residency.pause_ns = instance->residency.not_before_ns = 0;
-        instance->residency.n_passed = 0;
-        instance->residency.is_stopped = false;
-        note_reason(instance, "");
-}
-
 /* The gates say what they have to do only to those who ask. */
 static void tell_gates(struct instance *instance)
 {
@@ -159,33 +72,6 @@ static void tell_gates(struct instance *instance)
                         guest_watch_demand(guest, is_ours(instance));
 }
 
-/* Leaving. */
-
-void residency_leave(struct instance *instance, bool hands_over, const char *why)
-{
-        uint64_t idle_ns = now_ns() - instance->residency.last_work_ns;
-        const struct operation_request request = {
-                .keep_context = instance->residency.keeps_context,
-                .timeout_ms = idle_ns >= IDLE_NS ? LEAVE_TIMEOUT_MS : TURN_TIMEOUT_MS,
-                .is_by_itself = true,
-                .hands_over = hands_over,
-        };
-        struct failure failure = { 0 };
-        int r;
-
-        if (residency_look_at_stopped(instance))
-                return;
-        log_event_of(instance->owner, LOG_LEVEL_INFO, "leaves by itself",
-                     "vgpu=%s idle=%.3f reason=\"%s\"", instance->name,
-                     (double)idle_ns / NS_PER_SECOND, why);
-        r = operation_start(instance, &operation_suspend, &request, &failure);
-        instance->residency.is_leaving = r == 0;
-        if (r == 0)
-                return;
-        (void)failure_from_errno(&failure, r, "leaving");
-        residency_fail(instance, true, failure.message);
-}
-
 /* What cannot leave is said, and not tried. */
 static void note_hold(struct instance *instance)
 {
@@ -194,7 +80,7 @@ static void note_hold(struct instance *instance)
         residency_find_hold(instance, hold, sizeof(hold));
         if (!hold[0] || strcmp(hold, instance->residency.reason) == 0)
                 return;
-        note_reason(instance, hold);
+        residency_note_reason(instance, hold);
         log_event_of_program(&(struct log_program){ instance->owner, instance->id, instance->name },
                              LOG_LEVEL_NOTICE, "stays though idle", "vgpu=%s reason=%s",
                              instance->name, log_quote(quoted, hold));
@@ -252,7 +138,7 @@ static uint64_t look_at_resident(struct instance *instance, uint64_t now)
         if (stay.is_held && (mine->is_stopped || now - mine->last_work_ns >= mine->after_ns))
                 note_hold(instance);
         else if (mine->last_work_ns == now && !mine->waiting_ns)
-                note_reason(instance, "");
+                residency_note_reason(instance, "");
         if (stay_get_end(&stay) <= now)
                 residency_leave(instance, false, "it had no work for the time that its owner set");
         return now +
@@ -494,7 +380,7 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
 /* Nobody waits, or stays, any more. */
 static void forget_asks(struct instance *instance)
 {
-        note_reason(instance, "");
+        residency_note_reason(instance, "");
         for (size_t i = 0; i < instance->n_parts; i++)
                 instance->part[i].residency.asks_ns = 0;
         stop_waiting(instance);
@@ -557,17 +443,17 @@ static void note_success(const struct operation *operation, uint64_t took_ns)
         struct instance *instance = operation->instance;
         struct residency_instance *mine = &instance->residency;
 
-        succeed(instance);
+        residency_succeed(instance);
         if (operation->request.is_by_itself) {
                 mine->sums.n_swaps++;
                 mine->sums.swapped_bytes += operation->measured.bytes_done;
         }
-        if (operation->kind == &operation_suspend) {
+        if (operation->kind->number == OPERATION_SUSPEND) {
                 mine->leave_ns = took_ns;
                 mine->since_ns = now_ns();
                 return;
         }
-        if (operation->kind == &operation_resume)
+        if (operation->kind->number == OPERATION_RESUME)
                 mine->cost_ns = mine->leave_ns + took_ns;
         if (mine->wanted_ns)
                 mine->sums.waited_ns += now_ns() - mine->wanted_ns;
@@ -575,21 +461,10 @@ static void note_success(const struct operation *operation, uint64_t took_ns)
         forget_demand(instance);
 }
 
-void residency_note_lack(struct instance *instance, size_t part)
-{
-        uint64_t *extra = &instance->part[part].residency.extra;
-        uint64_t most = instance->part[part].device->memory_total / LACK_PART;
-
-        instance->residency.lacked_room = true;
-        *extra = *extra ? 2 * *extra : LACK_FIRST;
-        if (*extra > most)
-                *extra = most;
-}
-
 /* Who was leaving for it stays after all: that is no failure of its own, and others may leave for it. */
 static void note_stayed(struct instance *instance)
 {
-        instance->residency.not_before_ns = now_ns() + COME_PAUSE_NS;
+        residency_come_later(instance);
         log_event_of(instance->owner, LOG_LEVEL_INFO, "waits again: who was leaving for it stays",
                      "vgpu=%s", instance->name);
 }
@@ -606,7 +481,7 @@ static bool note_passed(const struct operation *operation)
             mine->n_passed >= PASSED_MAX)
                 return false;
         mine->n_passed++;
-        mine->not_before_ns = now_ns() + COME_PAUSE_NS;
+        residency_come_later(operation->instance);
         log_event_of(operation->instance->owner, LOG_LEVEL_INFO,
                      "waits again: others were promised its room", "vgpu=%s",
                      operation->instance->name);
@@ -616,7 +491,7 @@ static bool note_passed(const struct operation *operation)
 static void note_failure(const struct operation *operation)
 {
         struct instance *instance = operation->instance;
-        bool is_leaving = operation->kind == &operation_suspend;
+        bool is_leaving = operation->kind->number == OPERATION_SUSPEND;
 
         if (!is_leaving && note_passed(operation))
                 return;
@@ -642,12 +517,12 @@ static void note_way_back(struct instance *instance, bool was_let)
                 return;
         if (instance->state != STATE_FAILED) {
                 stop_waiting(instance);
-                succeed(instance);
+                residency_succeed(instance);
                 begin_stay(instance);       /* its programs stood still until now */
         } else if (!instance->lack.timer) { /* it lacks something else */
                 stop_waiting(instance);
         } else if (was_let) {
-                pause_for(instance, COME_PAUSE_NS, COME_PAUSE_MAX_NS);
+                residency_pause(instance, false);
                 for (size_t i = 0; i < instance->n_parts; i++)
                         residency_note_lack(instance, i);
         }
@@ -674,9 +549,10 @@ static void on_operation(const struct operation *operation, bool has_succeeded, 
                 note_failure(operation);
         note_way_back(instance, was_coming);
         if (!has_programs(instance))
-                note_reason(instance, ""); /* they ended meanwhile: that is no reason to wait */
+                residency_note_reason(instance,
+                                      ""); /* they ended meanwhile: that is no reason to wait */
         note_presence(instance);
-        if (has_succeeded && operation->kind != &operation_resume)
+        if (has_succeeded && operation->kind->number != OPERATION_RESUME)
                 room_came(residency);
         look_soon(residency, instance);
 }
@@ -697,7 +573,7 @@ int residency_keep_off(struct instance *instance, struct failure *failure)
                                    "the state database takes no writes (%s)", strerror(-r));
         mine->has_left = false;
         stop_waiting(instance);
-        succeed(instance);
+        residency_succeed(instance);
         log_event_of(instance->owner, LOG_LEVEL_INFO, "stays off its device", "vgpu=%s",
                      instance->name);
         observer_tell_changed(&instance->manager->observers);
@@ -714,7 +590,7 @@ int residency_set(struct instance *instance, uint64_t after_ms, bool keeps_conte
                 r = residency_keep_off(instance, failure);
         if (r < 0)
                 return r;
-        succeed(instance);
+        residency_succeed(instance);
         residency_look_in(instance->manager->residency,
                           0); /* also to tell gates that nobody asks any more */
         observer_tell_changed(&instance->manager->observers);
@@ -730,6 +606,7 @@ int residency_new(struct residency **ret_residency, struct manager *manager)
         if (!residency)
                 return -ENOMEM;
         residency->manager = manager;
+        residency->on_time = on_time;
         observer_add(&manager->observers, &observer, residency);
         *ret_residency = residency;
         return 0;
