@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "base/clock.h"
 #include "gate/caller.h"
 #include "gate/child.h"
+#include "gate/quota-page.h"
 #include "wire/gate.h"
 
 /* What the vGPU has of one device. */
@@ -590,53 +590,13 @@ void quota_get(int device, struct quota_view *ret_view)
         pthread_mutex_unlock(&quota.lock);
 }
 
-static int page_check(const struct instance_page *page, uint32_t slot)
-{
-        if (page->magic != INSTANCE_PAGE_MAGIC || page->version != INSTANCE_PAGE_VERSION ||
-            page->n_slots != INSTANCE_PAGE_SLOTS || slot >= INSTANCE_PAGE_SLOTS)
-                return -EPROTO;
-        return 0;
-}
-
-static int page_map(struct instance_page **ret_page, int fd, uint32_t slot)
-{
-        struct instance_page *page;
-        struct stat status;
-        int r;
-
-        if (fstat(fd, &status) < 0)
-                return -errno;
-        if ((uint64_t)status.st_size < sizeof(*page))
-                return -EPROTO;
-        page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        if (page == MAP_FAILED)
-                return -errno;
-        r = page_check(page, slot);
-        if (r < 0) {
-                munmap(page, sizeof(*page));
-                return r;
-        }
-        *ret_page = page;
-        return 0;
-}
-
-/* Threads may be adding launches to the old page at this moment, so its address stays valid. */
-static struct instance_page *replace(struct instance_page *old, struct instance_page *new)
-{
-        void *moved =
-                old ? mremap(new, sizeof(*new), sizeof(*new), MREMAP_MAYMOVE | MREMAP_FIXED, old)
-                    : new;
-
-        return moved == MAP_FAILED ? new : moved;
-}
-
 /* With the lock. */
 static void attach(struct part *part, struct instance_page *page, uint32_t slot)
 {
         uint64_t launches = atomic_load(&slot_of(part)->n_launches);
         struct instance_page_slot *new_slot;
 
-        part->page = replace(part->page, page);
+        part->page = quota_replace_page(part->page, page);
         new_slot = &part->page->slot[slot];
         if (atomic_load(&new_slot->n_launches) < launches)
                 atomic_store(&new_slot->n_launches, launches);
@@ -646,22 +606,12 @@ static void attach(struct part *part, struct instance_page *page, uint32_t slot)
         tell_wanted(part);
 }
 
-static int map_all(struct instance_page **pages, const int *fds, uint32_t n, uint32_t slot)
-{
-        int r = n == 0 || n > QUOTA_PARTS_MAX ? -EPROTO : 0;
-
-        for (uint32_t i = 0; r == 0 && i < n; i++)
-                r = page_map(&pages[i], fds[i], slot);
-        for (uint32_t i = 0; r < 0 && i < n && i < QUOTA_PARTS_MAX; i++)
-                if (pages[i])
-                        munmap(pages[i], sizeof(*pages[i]));
-        return r;
-}
-
 int quota_attach(int *fds, uint32_t n, uint32_t slot)
 {
         struct instance_page *pages[QUOTA_PARTS_MAX] = { 0 };
-        int r = quota.n_parts > 0 && quota.n_parts != n ? -EPROTO : map_all(pages, fds, n, slot);
+        int r = n == 0 || n > QUOTA_PARTS_MAX || (quota.n_parts > 0 && quota.n_parts != n)
+                        ? -EPROTO
+                        : quota_map_pages(pages, fds, n, slot);
 
         if (r < 0)
                 return r;
@@ -701,7 +651,7 @@ static void leave(struct part *part)
         own->turn = INSTANCE_PAGE_FREE;
         own->ceiling = 0;
         own->waits = 0;
-        part->page = replace(part->page, own);
+        part->page = quota_replace_page(part->page, own);
         atomic_store(&part->slot, &part->page->slot[quota.slot_number]);
 }
 
