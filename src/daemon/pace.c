@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#define NS_PER_US 1000u
+#include "base/clock.h"
 
 /* Processor time, not time: that others keep the machine busy makes nothing more seldom. */
 static uint64_t get_processor_time(void)

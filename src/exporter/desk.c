@@ -16,8 +16,6 @@
 #include "exporter/response.h"
 #include "exporter/token.h"
 
-#define NS_PER_SECOND 1000000000ull
-
 /* So many in a period; the caller holds the lock. */
 struct pace {
         uint64_t since_ns;
@@ -70,7 +68,7 @@ static bool may_go(struct pace *pace, unsigned int most)
 {
         uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
 
-        if (pace->n == 0 || now_ns - pace->since_ns > DESK_PERIOD_SECONDS * NS_PER_SECOND)
+        if (pace->n == 0 || now_ns - pace->since_ns > DESK_PERIOD_SECONDS * NS_PER_S)
                 *pace = (struct pace){ .since_ns = now_ns };
         return pace->n++ < most;
 }

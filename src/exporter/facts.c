@@ -13,8 +13,6 @@
 #include "base/trust.h"
 #include "state/state-page.h"
 
-#define NS_PER_SECOND 1e9
-
 struct facts_reader {
         const struct state_page *state_page; /* NULL: none is open */
 };
@@ -134,19 +132,19 @@ static void fill_operation(struct box *box, size_t i)
                 .operation = told->kind,
                 .result = told->result,
                 .count = told->n,
-                .seconds = (double)told->ns / NS_PER_SECOND,
+                .seconds = (double)told->ns / NS_PER_S,
                 .bytes = told->bytes,
                 .buckets = told->bucket,
                 .byte_buckets = told->byte_bucket,
                 .last_vgpu = told->last_vgpu,
-                .last_seconds = (double)told->last_ns / NS_PER_SECOND,
-                .last_time = (double)told->last_at_ns / NS_PER_SECOND,
+                .last_seconds = (double)told->last_ns / NS_PER_S,
+                .last_time = (double)told->last_at_ns / NS_PER_S,
                 .last_bytes = told->last_bytes,
                 .n_pre_copies = told->n_ahead,
                 .n_pre_copy_rounds = told->n_ahead_rounds,
                 .pre_copy_bytes = told->ahead_bytes,
-                .pre_copy_seconds = (double)told->ahead_ns / NS_PER_SECOND,
-                .pre_copy_stopped_seconds = (double)told->ahead_stopped_ns / NS_PER_SECOND,
+                .pre_copy_seconds = (double)told->ahead_ns / NS_PER_S,
+                .pre_copy_stopped_seconds = (double)told->ahead_stopped_ns / NS_PER_S,
         };
         box->operations[i] = &box->counted[i];
 }
@@ -165,7 +163,7 @@ static void read_statistics(struct box *box, const struct state_page *state_page
                 if (state_read_operation(state_page, slot, &box->operation[n]))
                         fill_operation(box, n++);
         box->facts.statistics = (struct vgpu_statistics){
-                .started = (double)told->started_ns / NS_PER_SECOND,
+                .started = (double)told->started_ns / NS_PER_S,
                 .is_ledger_fine = told->is_ledger_working,
                 .n_bounds = at_most(told->n_buckets, STATE_BUCKETS_MAX),
                 .bounds = told->bucket,
@@ -236,7 +234,7 @@ static enum vgpu_instance_state get_state(uint32_t state)
 
 static double get_seconds_since(uint64_t since_ns, uint64_t now_ns)
 {
-        return since_ns > 0 && now_ns > since_ns ? (double)(now_ns - since_ns) / NS_PER_SECOND : 0;
+        return since_ns > 0 && now_ns > since_ns ? (double)(now_ns - since_ns) / NS_PER_S : 0;
 }
 
 static void fill_vgpu(struct vgpu *vgpu, uint64_t now_ns)
@@ -257,16 +255,16 @@ static void fill_vgpu(struct vgpu *vgpu, uint64_t now_ns)
                 .id = told->id,
                 .owner = told->owner,
                 .n_programs = told->n_programs,
-                .gpu_seconds_total = (double)told->gpu_ns / NS_PER_SECOND,
+                .gpu_seconds_total = (double)told->gpu_ns / NS_PER_S,
                 .idle = told->idle_since_ns ? get_seconds_since(told->idle_since_ns, now_ns) : -1,
                 .demand = told->is_waiting ? "waiting for memory" : "",
                 .host_memory = told->host_memory,
-                .resident_seconds = (double)told->resident_ns / NS_PER_SECOND +
+                .resident_seconds = (double)told->resident_ns / NS_PER_S +
                                     get_seconds_since(told->present_since_ns, now_ns),
                 .n_swaps = told->n_swaps,
                 .swapped_bytes = told->swapped_bytes,
                 .n_waits = told->n_waits,
-                .waited_seconds = (double)told->waited_ns / NS_PER_SECOND,
+                .waited_seconds = (double)told->waited_ns / NS_PER_S,
                 .swap_class = told->swap_class,
                 .container = told->container,
                 .n_whole = told->n_whole,
@@ -329,7 +327,7 @@ static void fill_part(struct part *part)
                 .frame_buffer_used = told->frame_buffer_used,
                 .entitled = told->entitled,
                 .percents = &part->percents,
-                .gpu_seconds_total = (double)told->gpu_ns / NS_PER_SECOND,
+                .gpu_seconds_total = (double)told->gpu_ns / NS_PER_S,
         };
 }
 
@@ -387,7 +385,7 @@ static void fill_process(struct process *process)
 
         process->percents = (struct vgpu_usage_percents){ .gpu = process->use.utilization_gpu };
         process->seconds = (struct vgpu_usage_seconds){
-                .gpu = (double)process->use.gpu_ns / NS_PER_SECOND,
+                .gpu = (double)process->use.gpu_ns / NS_PER_S,
         };
         process->usage = (struct vgpu_usage_process){
                 .pid = (int32_t)told->pid,

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UUID_MAX      48
-#define MS_PER_SECOND 1000.0
+#include "base/clock.h"
+
+#define UUID_MAX 48
 
 /* Of UUIDs: they are written as they are. */
 #define UUID_LETTERS "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-"
@@ -106,7 +107,7 @@ static uint8_t measure(const struct track *track, const struct vgpu_usage_instan
         if (track->gpu_seconds < 0 || used < 0 || since_ms == 0)
                 percent = instance->percents->gpu;
         else
-                percent = 100 * used * MS_PER_SECOND / (double)since_ms;
+                percent = 100 * used * MS_PER_S / (double)since_ms;
         return (uint8_t)(percent < 100 ? percent + 0.5 : 100);
 }
 

@@ -18,8 +18,7 @@
 #include "exporter/peer.h"
 #include "exporter/scrape.h"
 
-#define NS_PER_SECOND 1000000000ul
-#define BLOCK_SIZE    16384
+#define BLOCK_SIZE 16384
 
 /* For the kernel to keep of a stream, so that one that nobody reads soon stops. */
 #define SEND_BUFFER_SIZE 65536
@@ -155,9 +154,9 @@ static void pause_between(struct live *live)
         struct timespec until;
 
         (void)clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += (long)(NS_PER_SECOND / live->rate);
-        until.tv_sec += until.tv_nsec / (long)NS_PER_SECOND;
-        until.tv_nsec %= (long)NS_PER_SECOND;
+        until.tv_nsec += (long)(NS_PER_S / live->rate);
+        until.tv_sec += until.tv_nsec / (long)NS_PER_S;
+        until.tv_nsec %= (long)NS_PER_S;
         while (!live->must_end &&
                pthread_cond_timedwait(&live->changed, &live->lock, &until) != ETIMEDOUT)
                 ;
@@ -383,8 +382,7 @@ static bool is_stuck(struct stream *stream, uint64_t now_ns)
                 stream->waits_ns = 0;
         else if (stream->waits_ns == 0)
                 stream->waits_ns = now_ns;
-        return stream->waits_ns != 0 &&
-               now_ns - stream->waits_ns > LIVE_SECONDS_MAX * NS_PER_SECOND;
+        return stream->waits_ns != 0 && now_ns - stream->waits_ns > LIVE_SECONDS_MAX * NS_PER_S;
 }
 
 /* A descriptor is closed only after its stream has been freed, so it is never somebody else's. */

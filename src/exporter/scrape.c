@@ -23,9 +23,6 @@
 /* A new sample of the history is told as long, in case that a reader misses a change. */
 #define NEWS_MS 3000
 
-#define NS_PER_SECOND 1e9
-#define NS_PER_MS     1000000u
-
 /* What one scrape has been told; all of it may be NULL. */
 struct answers {
         struct facts *facts;
@@ -164,8 +161,8 @@ static void ask(struct scrape *scrape, bool has_processes, struct answers *answe
                 input->xids = answers->xids;
                 input->n_xids = answers->n_xids;
         }
-        input->collect_seconds = (double)(clock_now(CLOCK_MONOTONIC) - began_ns) / NS_PER_SECOND;
-        input->cpu_seconds = (double)clock_now(CLOCK_PROCESS_CPUTIME_ID) / NS_PER_SECOND;
+        input->collect_seconds = (double)(clock_now(CLOCK_MONOTONIC) - began_ns) / NS_PER_S;
+        input->cpu_seconds = (double)clock_now(CLOCK_PROCESS_CPUTIME_ID) / NS_PER_S;
 }
 
 int scrape_take(struct scrape *scrape, bool is_open_metrics, struct text *ret_text)

@@ -21,8 +21,6 @@
 #include "exporter/tls.h"
 #include "exporter/visits.h"
 
-#define NS_PER_MS 1000000ull
-
 /* So old may an answer be that somebody else has got. */
 #define FRESH_NS 100 * NS_PER_MS
 

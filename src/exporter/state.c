@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-
-#define MS_PER_SECOND 1000u
+#include "base/clock.h"
 
 /* More than a UUID and a name of a vGPU have, with their NUL. */
 #define UUID_MAX  64
@@ -172,7 +171,7 @@ char *state_write_past(const struct history *history, const struct turns *turns,
         fprintf(file, ",\"turns\":{");
         for (size_t i = 0; (device = turns_get(turns, i)); i++) {
                 fprintf(file, "%s\"%s\":", i > 0 ? "," : "", device->uuid);
-                write_turns(file, device, TURNS_SLICES, now_ms - TURNS_SLICES * MS_PER_SECOND);
+                write_turns(file, device, TURNS_SLICES, now_ms - TURNS_SLICES * MS_PER_S);
         }
         fprintf(file, "}}");
         return finish(file, &text);

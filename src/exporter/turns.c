@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 #define INTERVAL_MS 900
 #define FIRST_MS    1000
 
 /* After such a pause what was known is too old: a slice would be a mean of minutes. */
 #define FORGET_MS 5000
-
-#define NS_PER_MS 1000000u
 
 /* How long a vGPU has run in turns on the device. */
 struct turns_total {

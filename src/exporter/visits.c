@@ -13,8 +13,7 @@
 #include "base/clock.h"
 #include "exporter/peer.h"
 
-#define NS_PER_SECOND 1000000000ull
-#define PLACES        (VISITS_MAX + VISITS_LEAVING_MAX)
+#define PLACES (VISITS_MAX + VISITS_LEAVING_MAX)
 
 struct visit {
         int fd;          /* -1: free */
@@ -150,7 +149,7 @@ static bool is_due(const struct visit *visit, uint64_t now_ns)
 {
         uint64_t most = visit->has_request ? VISITS_SECONDS_MAX : VISITS_HEADER_SECONDS_MAX;
 
-        return !visit->is_exempt && now_ns - visit->since_ns > most * NS_PER_SECOND;
+        return !visit->is_exempt && now_ns - visit->since_ns > most * NS_PER_S;
 }
 
 unsigned int visits_sweep(struct visits *visits)

@@ -16,9 +16,6 @@
 #include "gate/child.h"
 #include "gate/section.h"
 
-#define NS_PER_S  1000000000u
-#define NS_PER_MS 1000000u
-
 static _Atomic uint32_t n_wakes; /* the futex on which all sleep: these waits are rare, and few */
 static _Atomic uint64_t end_ns;  /* of all waiting; 0: the process does not end */
 static _Atomic int end_fd = -1;  /* an eventfd, readable from then on */

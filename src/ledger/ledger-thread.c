@@ -19,7 +19,6 @@
 /* All usage is looked at then, which may be a gigabyte. */
 #define PRUNE_VGPUS_SECONDS 86400
 
-#define MS_PER_MINUTE 60000u
 #define MINUTES_A_DAY 1440u
 
 struct question {

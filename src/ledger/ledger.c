@@ -9,15 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/paths.h"
 #include "database/schema.h"
 #include "ledger/ledger-internal.h"
 
 #define LEDGER_APPLICATION_ID 0x56475542 /* "VGUB", in the header of the file */
-
-#define MS_PER_MINUTE 60000u
-#define NS_PER_MS     1000000u
 
 static const char first[] =
         "CREATE TABLE device (id INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE,"

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "meter/rate.h"
-
-#define NS_PER_MS 1000000u
 
 void accounting_deinit(struct accounting *accounting)
 {

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "meter/rate.h"
-
-#define MS_PER_MINUTE 60000u
 
 void minutes_deinit(struct minutes *minutes)
 {

@@ -7,10 +7,9 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/packet.h"
 #include "mover/driver.h"
-
-#define NS_PER_SECOND 1000000000u
 
 DEFINE_CLEANUP(struct job *, job_unref);
 
@@ -225,8 +224,8 @@ void job_stop(struct job *job)
 
 void job_rest(struct job *job, uint64_t until_ns)
 {
-        const struct timespec until = { .tv_sec = (time_t)(until_ns / NS_PER_SECOND),
-                                        .tv_nsec = (long)(until_ns % NS_PER_SECOND) };
+        const struct timespec until = { .tv_sec = (time_t)(until_ns / NS_PER_S),
+                                        .tv_nsec = (long)(until_ns % NS_PER_S) };
         int r = 0;
 
         pthread_mutex_lock(&job->lock);

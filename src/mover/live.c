@@ -8,8 +8,6 @@
 #include "mover/driver.h"
 #include "mover/mapping.h"
 
-#define NS_PER_SECOND 1000000000u
-
 /* 1.2 ms of a PCIe 5 bus: nobody waits longer for a stop, and the calls cost little beside it. */
 #define PIECE_BYTES (64 * MIB)
 
@@ -89,8 +87,7 @@ static int copy_part(struct live *live, const struct copy_part *part, uint64_t *
                 job_rest(live->job, next_ns);
                 if (live->job->must_stop)
                         return 0;
-                next_ns = clock_now(CLOCK_MONOTONIC) +
-                          length * NS_PER_SECOND / (live->job->rate * MIB);
+                next_ns = clock_now(CLOCK_MONOTONIC) + length * NS_PER_S / (live->job->rate * MIB);
                 r = copy_piece(live, part, offset, length);
                 if (r < 0)
                         return r;

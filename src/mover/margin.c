@@ -17,8 +17,7 @@
 /* Each call has so much of the margin for itself, for as long as it takes. */
 #define ROOM_PART 4
 
-#define NS_PER_SECOND 1000000000u
-#define LOOK_NS       1000000u
+#define LOOK_NS 1000000u
 
 /* So long a call waits for the parts of those that are under way: they take a second at most. */
 #define CALLS_NS 3000000000u
@@ -127,8 +126,8 @@ static bool has_room_locked(const struct margin *margin)
 static void wait_locked(struct margin *margin)
 {
         uint64_t until_ns = clock_now(CLOCK_MONOTONIC) + LOOK_NS;
-        const struct timespec until = { .tv_sec = (time_t)(until_ns / NS_PER_SECOND),
-                                        .tv_nsec = (long)(until_ns % NS_PER_SECOND) };
+        const struct timespec until = { .tv_sec = (time_t)(until_ns / NS_PER_S),
+                                        .tv_nsec = (long)(until_ns % NS_PER_S) };
 
         (void)pthread_cond_clockwait(&margin->changed, &margin->lock, CLOCK_MONOTONIC, &until);
 }

@@ -6,8 +6,6 @@
 #include "mover/driver.h"
 #include "mover/job.h"
 
-#define NS_PER_SECOND 1000000000u
-
 /*
  * A piece: what the rate allows in a 256th of a second. The largest takes 0.3 ms of a PCIe 5 bus, and
  * nobody waits longer. Whole blocks, so that a stop leaves none of which half is new.
@@ -63,8 +61,8 @@ static int copy_parts(const struct copy_part *parts, size_t n_parts, struct job 
                         job_rest(job, next_ns);
                         if (job->must_stop)
                                 return 0;
-                        next_ns = clock_now(CLOCK_MONOTONIC) +
-                                  length * NS_PER_SECOND / (job->rate * MIB);
+                        next_ns =
+                                clock_now(CLOCK_MONOTONIC) + length * NS_PER_S / (job->rate * MIB);
                         r = copy_piece(&parts[i], offset, length, stream, done);
                         if (r < 0)
                                 return r;

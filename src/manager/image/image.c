@@ -33,8 +33,6 @@
 /* Of what the pool may take. */
 #define HELD_USER_PART 4
 
-#define NS_PER_US 1000u
-
 /* What is read ahead has let go of its room after one piece; but a disk may hang. */
 #define READING_LOOK_US   10000u
 #define READING_LOOKS_MAX 1000u

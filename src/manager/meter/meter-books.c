@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "daemon/log.h"
 #include "manager/meter/meter-internal.h"
 #include "manager/model/device.h"
@@ -17,8 +18,6 @@
 
 /* A process that does nothing is written so often, for its life goes on. */
 #define IDLE_WRITE_NS 60000000000ull
-
-#define NS_PER_MS 1000000u
 
 /* Opening and loading, before the thread has the ledger. */
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "daemon/log.h"
 #include "manager/meter/meter-internal.h"
 #include "manager/meter/meter.h"
@@ -13,8 +14,6 @@
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
 #include "manager/schedule/schedule.h"
-
-#define NS_PER_MS 1000000u
 
 static void enter(struct instance *instance, uint64_t since_ns)
 {

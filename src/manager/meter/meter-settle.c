@@ -7,14 +7,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "daemon/log.h"
 #include "manager/meter/meter-internal.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
-
-#define NS_PER_MS 1000000u
 
 uint64_t meter_now(void)
 {

@@ -8,6 +8,7 @@
 
 #include <openvgpu/usage.h>
 
+#include "base/clock.h"
 #include "ledger/ledger-thread.h"
 #include "manager/control/describe.h"
 #include "manager/meter/meter.h"
@@ -26,7 +27,6 @@
 /* So many entries are in one answer; a client that wants more asks for what comes after. */
 #define PAGE_MAX 1000
 
-#define NS_PER_SECOND    1e9
 #define MIB_MS_PER_GIB_H (1024.0 * 3600 * 1000)
 
 static struct vgpu_usage_percents get_percents(const uint32_t *percent)
@@ -44,12 +44,12 @@ static struct vgpu_usage_percents get_percents(const uint32_t *percent)
 static struct vgpu_usage_seconds get_seconds(const uint64_t *busy_ns)
 {
         return (struct vgpu_usage_seconds){
-                .gpu = (double)busy_ns[METER_SM] / NS_PER_SECOND,
-                .memory = (double)busy_ns[METER_MEMORY] / NS_PER_SECOND,
-                .encoder = (double)busy_ns[METER_ENCODER] / NS_PER_SECOND,
-                .decoder = (double)busy_ns[METER_DECODER] / NS_PER_SECOND,
-                .jpeg = (double)busy_ns[METER_JPEG] / NS_PER_SECOND,
-                .ofa = (double)busy_ns[METER_OFA] / NS_PER_SECOND,
+                .gpu = (double)busy_ns[METER_SM] / NS_PER_S,
+                .memory = (double)busy_ns[METER_MEMORY] / NS_PER_S,
+                .encoder = (double)busy_ns[METER_ENCODER] / NS_PER_S,
+                .decoder = (double)busy_ns[METER_DECODER] / NS_PER_S,
+                .jpeg = (double)busy_ns[METER_JPEG] / NS_PER_S,
+                .ofa = (double)busy_ns[METER_OFA] / NS_PER_S,
         };
 }
 
@@ -121,16 +121,16 @@ static void get_vgpu(const struct instance *instance, struct vgpu_usage_instance
                 .idle = view.idle,
                 .demand = view.demand,
                 .demand_reason = view.reason,
-                .idle_after = (double)instance->residency.after_ns / NS_PER_SECOND,
+                .idle_after = (double)instance->residency.after_ns / NS_PER_S,
                 .idle_keeps_context = instance->residency.keeps_context,
                 .host_memory = describe_get_host_memory(instance),
                 .demand_percent = view.percent,
                 .swap_class = residency_record_get_class(instance->residency.is_interactive),
-                .resident_seconds = (double)residency_view_get_resident(instance) / NS_PER_SECOND,
+                .resident_seconds = (double)residency_view_get_resident(instance) / NS_PER_S,
                 .n_swaps = instance->residency.sums.n_swaps,
                 .swapped_bytes = instance->residency.sums.swapped_bytes,
                 .n_waits = instance->residency.sums.n_waits,
-                .waited_seconds = (double)instance->residency.sums.waited_ns / NS_PER_SECOND,
+                .waited_seconds = (double)instance->residency.sums.waited_ns / NS_PER_S,
                 .container = guests_find_container(instance),
                 .n_whole = guests_count_whole(instance, INSTANCE_PAGE_MENDED),
                 .n_unwhole = guests_count_whole(instance, INSTANCE_PAGE_UNWHOLE),
@@ -175,7 +175,7 @@ static void get_parts(const struct instance *instance, struct parts *parts,
                         .entitled = entitled,
                         .percents = &parts->percents[i],
                         .seconds = &parts->seconds[i],
-                        .gpu_seconds_total = (double)part->meter.busy_ns / NS_PER_SECOND,
+                        .gpu_seconds_total = (double)part->meter.busy_ns / NS_PER_S,
                 };
                 parts->list[i] = &parts->part[i];
                 record->gpu_seconds_total += parts->part[i].gpu_seconds_total;
@@ -272,7 +272,7 @@ static int get_statistics(struct control_pending *pending, struct failure *failu
         (void)failure;
         writer_begin_object(&writer, NULL);
         writer_begin_object(&writer, "parameters");
-        writer_real(&writer, "started", (double)manager->tally.started_ns / NS_PER_SECOND);
+        writer_real(&writer, "started", (double)manager->tally.started_ns / NS_PER_S);
         writer_begin_object(&writer, "ledger");
         writer_boolean(&writer, "working", meter_reaches_ledger(manager->meter));
         writer_end_object(&writer);
@@ -294,7 +294,7 @@ static json_t *make_account(const struct accounting_record *record,
                 .name = record->name,
                 .is_running = record->is_running,
                 .started = (double)record->start_us / 1e6,
-                .life = (double)record->life_ns / NS_PER_SECOND,
+                .life = (double)record->life_ns / NS_PER_S,
                 .gpu_utilization = (uint32_t)accounting_percent(record, METER_SM),
                 .memory_utilization = (uint32_t)accounting_percent(record, METER_MEMORY),
                 .memory_peak = record->max_memory,

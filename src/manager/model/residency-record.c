@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 /* The settings of an instance in the store. */
 #define IDLE  "idle"
 #define LEFT  "left"
@@ -14,8 +16,6 @@
 
 #define AFTER_MIN_MS 100u
 #define AFTER_MAX_MS (24ull * 3600 * 1000)
-
-#define NS_PER_MS 1000000u
 
 static int put(struct store *store, uint32_t id, uint64_t after_ms, bool keeps_context)
 {

@@ -7,12 +7,10 @@
 #include "manager/model/promise.h"
 #include "manager/model/way-back.h"
 
-#define NS_PER_SECOND 1000000000u
-
 /* Between two looks at one that has work or might get some: a part of its time. */
 #define LOOK_PART   8
 #define LOOK_MIN_NS 20000000u
-#define LOOK_MAX_NS ((uint64_t)NS_PER_SECOND)
+#define LOOK_MAX_NS (NS_PER_S)
 
 /* Where an allocation may wait for room. */
 #define LOOK_SHARED_NS 50000000u
@@ -113,5 +111,5 @@ void residency_view_get(const struct instance *instance, struct residency_view *
                 ret_view->percent = mine->moved_percent;
         if (residency_may_leave(instance) && !ret_view->demand[0] &&
             idle_ns > residency_get_interval(instance))
-                ret_view->idle = (double)idle_ns / NS_PER_SECOND;
+                ret_view->idle = (double)idle_ns / NS_PER_S;
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NS_PER_SECOND 1e9
+#include "base/clock.h"
 
 static const char *const kinds[TALLY_KINDS] = { "suspend", "resume", "migrate", "catch-up" };
 
@@ -46,7 +46,7 @@ static void add(struct tally_count *count, const struct tally_end *end)
         count->ns += end->ns;
         count->bytes += end->bytes;
         for (size_t b = 0; b < TALLY_BUCKETS; b++)
-                count->bucket[b] += (double)end->ns <= bounds[b] * NS_PER_SECOND;
+                count->bucket[b] += (double)end->ns <= bounds[b] * NS_PER_S;
         for (size_t b = 0; b < TALLY_BYTE_BUCKETS; b++)
                 count->byte_bucket[b] += end->bytes <= byte_bounds[b];
         add_ahead(&count->ahead, &end->ahead);

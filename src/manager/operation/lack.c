@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/size.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
@@ -11,8 +12,6 @@
 #include "manager/model/manager.h"
 #include "manager/model/policy.h"
 #include "manager/operation/operation.h"
-
-#define NS_PER_SECOND 1000000000u
 
 /* In a message: so many vGPUs with their names. */
 #define LISTED_MAX 3
@@ -189,8 +188,8 @@ void lack_fail_turn(struct operation *operation, size_t part, uint64_t bytes, ui
                 operation, -ENOSPC, "NoRoom",
                 "wait longer ('--timeout SECONDS'), or suspend, continue or end who is there",
                 "vGPU %s waited %.1f s in vain for %s of device %u%s%s%s", instance->name,
-                (double)waited_ns / NS_PER_SECOND, size_format(needed, bytes), device->index,
-                others, reason[0] ? ": " : "", reason);
+                (double)waited_ns / NS_PER_S, size_format(needed, bytes), device->index, others,
+                reason[0] ? ": " : "", reason);
 }
 
 void lack_fail_taken(struct operation *operation, const struct device *device,

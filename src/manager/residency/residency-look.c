@@ -18,15 +18,12 @@
 #include "manager/operation/operation.h"
 #include "manager/residency/residency-internal.h"
 
-#define NS_PER_MS     1000000u
-#define NS_PER_SECOND 1000000000u
-
 /* Between two questions to the driver while somebody waits; and when an answer will not come any more. */
 #define ASK_NS      (20 * NS_PER_MS)
-#define ASK_LOST_NS (5 * (uint64_t)NS_PER_SECOND)
+#define ASK_LOST_NS (5 * NS_PER_S)
 
 /* Without room for the mover's context there is little hope, and each question is a line of the log. */
-#define NO_CONTEXT_NS NS_PER_SECOND
+#define NO_CONTEXT_NS NS_PER_S
 
 /* All that vGPUs of several join to @devices, also by way of others. */
 static uint64_t find_group(const struct manager *manager, uint64_t devices)

@@ -13,10 +13,6 @@
 #include "manager/operation/operation.h"
 #include "manager/residency/residency-internal.h"
 
-#define NS_PER_US     1000u
-#define NS_PER_MS     1000000u
-#define NS_PER_SECOND 1000000000u
-
 /* To the millisecond: a program waits. (0 would be the default of sd-event, a quarter of a second.) */
 #define ACCURACY_US 1000
 
@@ -31,10 +27,10 @@
 #define IDLE_NS (100 * NS_PER_MS)
 
 /* After a failure; twice as long each time. Somebody waits for those that come. */
-#define LEAVE_PAUSE_NS     ((uint64_t)NS_PER_SECOND)
-#define LEAVE_PAUSE_MAX_NS (300 * (uint64_t)NS_PER_SECOND)
+#define LEAVE_PAUSE_NS     (NS_PER_S)
+#define LEAVE_PAUSE_MAX_NS (300 * NS_PER_S)
 #define COME_PAUSE_NS      (250 * NS_PER_MS)
-#define COME_PAUSE_MAX_NS  (8 * (uint64_t)NS_PER_SECOND)
+#define COME_PAUSE_MAX_NS  (8 * NS_PER_S)
 
 /* What coming in needs more after there was not room enough: so much, then twice as much, a part of the device at most. */
 #define LACK_FIRST (32 * MIB)
@@ -148,8 +144,8 @@ void residency_leave(struct instance *instance, bool hands_over, const char *why
         if (residency_look_at_stopped(instance))
                 return;
         log_event_of(instance->owner, LOG_LEVEL_INFO, "leaves by itself",
-                     "vgpu=%s idle=%.3f reason=\"%s\"", instance->name,
-                     (double)idle_ns / NS_PER_SECOND, why);
+                     "vgpu=%s idle=%.3f reason=\"%s\"", instance->name, (double)idle_ns / NS_PER_S,
+                     why);
         r = operation_start(instance, &operation_suspend, &request, &failure);
         instance->residency.is_leaving = r == 0;
         if (r == 0)

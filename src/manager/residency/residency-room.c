@@ -25,17 +25,14 @@
 #include "manager/residency/residency-internal.h"
 #include "scheduler/stay.h"
 
-#define NS_PER_MS     1000000u
-#define NS_PER_SECOND 1000000000u
-
 /* Coming back may take as long as a resume by hand. */
 #define COME_TIMEOUT_MS 10000
 
 /* So long the driver may need until it says that memory is free which was given back. */
-#define LATE_NS (NS_PER_SECOND / 2)
+#define LATE_NS (NS_PER_S / 2)
 
 /* So long it must be that all others together are not enough. */
-#define DENY_NS (NS_PER_SECOND / 2)
+#define DENY_NS (NS_PER_S / 2)
 
 /* What an attempt needs more after one that had not enough, and the most of it; beyond the first, no more than the quota. */
 #define EXTRA_FIRST (16 * MIB)
@@ -117,7 +114,7 @@ static void come(struct instance *instance, bool is_early)
         int r;
 
         log_event_of(instance->owner, LOG_LEVEL_INFO, "comes in by demand", "vgpu=%s waited=%.3f",
-                     instance->name, (double)waited_ns / NS_PER_SECOND);
+                     instance->name, (double)waited_ns / NS_PER_S);
         residency_forget_promises(
                 instance); /* the operation makes its own, before anybody can take it */
         r = operation_start(instance, &operation_resume, &request, &failure);

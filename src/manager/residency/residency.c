@@ -25,10 +25,6 @@
 #include "manager/residency/residency-internal.h"
 #include "scheduler/stay.h"
 
-#define NS_PER_US     1000u
-#define NS_PER_MS     1000000u
-#define NS_PER_SECOND 1000000000u
-
 /* Between two looks whether one runs again whose vGPU is away. */
 #define STOPPED_LOOK_NS 100000000u
 
@@ -36,10 +32,10 @@
 #define ROOM_LOOK_NS (100 * NS_PER_MS)
 
 /* What is promised to one that asked is for it so long. It asks again before that, if it must (gate/quota.c). */
-#define PROMISE_NS (10 * (uint64_t)NS_PER_SECOND)
+#define PROMISE_NS (10 * NS_PER_S)
 
 /* Whoever waits so long is told of in the log, and again after twice the time. */
-#define LONG_WAIT_NS (60 * (uint64_t)NS_PER_SECOND)
+#define LONG_WAIT_NS (60 * NS_PER_S)
 
 /* So often in turn others may be promised the room of one that comes before that is its failure. */
 #define PASSED_MAX 3
@@ -257,7 +253,7 @@ static void tell_long_wait(struct instance *instance, uint64_t waited_ns)
         instance->residency.told_ns = waited_ns;
         log_event_of(instance->owner, LOG_LEVEL_NOTICE, "has waited for memory for long",
                      "vgpu=%s device=%u waited=%.0f reason=%s", instance->name,
-                     instance_home(instance)->index, (double)waited_ns / NS_PER_SECOND,
+                     instance_home(instance)->index, (double)waited_ns / NS_PER_S,
                      log_quote(quoted, view.reason));
 }
 

@@ -18,9 +18,6 @@
 #include "manager/residency/residency.h"
 #include "scheduler/stay.h"
 
-#define NS_PER_SECOND 1000000000ull
-#define US_PER_SECOND 1000000ull
-
 struct fixture {
         struct manager manager;
         struct options options;
@@ -82,9 +79,9 @@ static void test_a_look_that_is_due_is_not_put_off(void **state)
         residency_look_in(residency, 0);
         while (residency->next_ns >= now())
                 usleep(100);
-        residency_look_in(residency, 60 * NS_PER_SECOND); /* by what came to be served first */
-        assert_true(sd_event_run(fixture->manager.event, US_PER_SECOND) > 0);
-        assert_true(residency->next_ns > 0 && residency->next_ns < now() + NS_PER_SECOND);
+        residency_look_in(residency, 60 * NS_PER_S); /* by what came to be served first */
+        assert_true(sd_event_run(fixture->manager.event, US_PER_S) > 0);
+        assert_true(residency->next_ns > 0 && residency->next_ns < now() + NS_PER_S);
 }
 
 static void test_an_earlier_look_comes_first(void **state)
@@ -92,9 +89,9 @@ static void test_an_earlier_look_comes_first(void **state)
         struct fixture *fixture = *state;
         struct residency *residency = fixture->manager.residency;
 
-        residency_look_in(residency, 60 * NS_PER_SECOND);
+        residency_look_in(residency, 60 * NS_PER_S);
         residency_look_in(residency, 0);
-        assert_true(sd_event_run(fixture->manager.event, US_PER_SECOND) > 0);
+        assert_true(sd_event_run(fixture->manager.event, US_PER_S) > 0);
 }
 
 static void join(struct fixture *fixture, struct guest *guest, uint32_t slot)
@@ -151,7 +148,7 @@ static void look(struct fixture *fixture)
         fixture->device.meter.is_lost = true;
         residency->next_ns = 0;
         residency_look_in(residency, 0);
-        assert_true(sd_event_run(fixture->manager.event, US_PER_SECOND) > 0);
+        assert_true(sd_event_run(fixture->manager.event, US_PER_S) > 0);
 }
 
 /* A process in slot 0, of which a thread waits for @wanted bytes. */
@@ -179,11 +176,11 @@ static void test_who_waits_below_the_ceiling_is_seen_and_told_of(void **state)
         residency_view_get(&fixture->instance, &view);
         assert_string_equal(view.demand, "waiting for memory");
         assert_true(mine->waiting_ns > 0 && mine->told_ns == 0);
-        mine->waiting_ns = now() - 61 * NS_PER_SECOND;
+        mine->waiting_ns = now() - 61 * NS_PER_S;
         look(fixture);
-        assert_true(mine->told_ns >= 61 * NS_PER_SECOND);
+        assert_true(mine->told_ns >= 61 * NS_PER_S);
         mine->told_ns = 1;
-        mine->waiting_ns = now() - 59 * NS_PER_SECOND;
+        mine->waiting_ns = now() - 59 * NS_PER_S;
         look(fixture);
         assert_true(mine->told_ns == 1);
         atomic_store(&slot->wanted, 0);
@@ -217,7 +214,7 @@ static void test_a_promise_that_is_not_taken_is_over_after_a_while(void **state)
         mine->answered_ns = now();
         look(fixture);
         assert_int_equal(mine->promise.bytes, 32 * MIB);
-        mine->answered_ns = now() - 11 * NS_PER_SECOND;
+        mine->answered_ns = now() - 11 * NS_PER_S;
         look(fixture);
         assert_null(mine->promise.room);
 }

@@ -9,8 +9,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-#define NS_PER_MS 1000000u
-
 struct fair_user {
         struct list link;
         uid_t uid;
