@@ -184,7 +184,7 @@ static void how_much(void)
         CALL(cuDeviceTotalMem_v2, "to nowhere", NULL, 0);
 }
 
-/* What the gate relies on where a capture is under way and the device is full: see docs/limits.md. */
+/* What the gate relies on where a capture is under way and the device is full: see docs/limits-in-detail.md. */
 static void pinned_in_a_capture(void)
 {
         CUstream stream;

@@ -7,7 +7,7 @@
  *     vgpu run --fb 1G -- guest-compare >gated
  *     tests/system/compare.py native gated
  *
- * shows where a program can tell the gate from the driver. docs/limits.md has the list of those that are
+ * shows where a program can tell the gate from the driver. docs/limits-in-detail.md has the list of those that are
  * meant; what is called comes from the groups, a file each.
  */
 #include <signal.h>

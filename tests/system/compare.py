@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""compare.py NATIVE GATED: where two outputs of guest-compare differ, but for what docs/limits.md lists.
+"""compare.py NATIVE GATED: where two outputs of guest-compare differ, but for what docs/limits-in-detail.md lists.
 
 The list is a table there: the line that differs, the driver's answer, ours, and why. A line is what
 comes before the last colon, without which of several calls it was. A second answer after "or" is one
@@ -11,7 +11,7 @@ import pathlib
 import re
 import sys
 
-LIMITS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "limits.md"
+LIMITS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "limits-in-detail.md"
 ROW = re.compile(r"\| `(?P<line>[^`]+)` \| (?P<native>[^|]*?) \| (?P<gated>[^|]*?) \| (?P<why>[^|]+?) \|$")
 
 
@@ -19,7 +19,7 @@ ONLY_REAL = "(real GPUs)"
 
 
 def expected(with_real=True):
-    """{line: (native, gated)} as docs/limits.md has it; those of real GPUs alone as well, or not."""
+    """{line: (native, gated)} as docs/limits-in-detail.md has it; those of real GPUs alone as well, or not."""
     text = LIMITS.read_text().split("## Where the gate answers otherwise\n", 1)[1].split("\n## ")[0]
     rows = [ROW.match(line) for line in text.splitlines() if line.startswith("| `")]
     assert all(rows), "a row of the table is not as the others"
@@ -59,7 +59,7 @@ def main():
     for what, ours, theirs in found:
         print(f"{what}\n  driver: {ours}\n  gate:   {theirs}")
     print(f"{len(native)} lines, {len(differences(native, gated))} differ, {len(found)} of them not as"
-          " docs/limits.md says")
+          " docs/limits-in-detail.md says")
     sys.exit(bool(found))
 
 

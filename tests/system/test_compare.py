@@ -50,7 +50,7 @@ class Compare(case.Case):
 
     def test_what_is_listed_is_so(self):
         found = {what for what, *_ in compare.differences(self.native, self.gated)}
-        self.assertLessEqual(set(compare.expected(False)), found, "listed in docs/limits.md, but not so")
+        self.assertLessEqual(set(compare.expected(False)), found, "listed in docs/limits-in-detail.md, but not so")
 
 
 if __name__ == "__main__":
