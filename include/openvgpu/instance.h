@@ -105,6 +105,7 @@ struct vgpu_instance {
         const char *
                 pool_group; /* those of one group keep equal memory once in the pool; "": all of its owner */
         const char *outside; /* a process of it that uses a device past the gate; "": none */
+        const char *gone; /* the UUID of a device that it had, and that vgpud has not found; "" */
 };
 
 struct vgpu_instance_list {

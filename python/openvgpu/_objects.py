@@ -109,6 +109,7 @@ class Vgpu(_Answered):
     demand: str = ""         # "away" by itself, "waiting for memory", "coming in"
     demand_reason: str = ""  # why it did not leave, or come in, when it should have
     outside: str = ""  # a process of it that uses a device past the gate
+    gone: str = ""  # the UUID of a device that it had, and that vgpud has not found
     swap_class: str = ""     # "batch" or "interactive": how it waits for room
     resident_seconds: float = 0  # this and the following: since vgpud started
     swapped_bytes: int = 0

@@ -177,6 +177,18 @@ static void print_outside(const struct ls_choice *found)
                                text_clean(clean, sizeof(clean), found->instances[i]->outside));
 }
 
+/* As after a start of vgpud with other GPUs, real or simulated. */
+static void print_gone(const struct ls_choice *found)
+{
+        char clean[64];
+
+        for (size_t i = 0; i < found->n; i++)
+                if (found->instances[i]->gone[0])
+                        printf("%s: this vgpud has no %s, where it was\n",
+                               found->instances[i]->name,
+                               text_clean(clean, sizeof(clean), found->instances[i]->gone));
+}
+
 /* A program whose kernels the device cannot interrupt is a danger for itself and for its neighbours. */
 static void print_unwhole(const struct ls_choice *found)
 {
@@ -228,6 +240,7 @@ static int print_tables(struct vgpu_client *client, const struct ls_choice *foun
                 print_reasons(found);
                 print_unwhole(found);
                 print_outside(found);
+                print_gone(found);
         }
         if (r == 0 && processes.n_cells > 0) {
                 putchar('\n');

@@ -62,7 +62,17 @@ static int count_gpus(void)
         return n;
 }
 
-/* A running vgpud only warns of such a device, since a GPU may have fallen off the bus. "all" names none. */
+/* Where there is no driver to ask, nobody may think that the GPU has been looked for. */
+static void say_unknown(const char *key, uint64_t devices)
+{
+        printf("vgpud: %s names GPU %d, and no driver is here to ask whether there is one\n", key,
+               63 - __builtin_clzll(devices));
+}
+
+/*
+ * A running vgpud only warns of such a device, since a GPU may have fallen off the bus. "all" names none. @n_devices: 0 if
+ * that is not known.
+ */
 static int check_devices(const struct options *options, int n_devices, struct failure *failure)
 {
         const struct {
@@ -72,12 +82,14 @@ static int check_devices(const struct options *options, int n_devices, struct fa
                       { "pin-ahead", options->pin_ahead },
                       { "leave-out", options->leave_out } };
 
-        if (n_devices <= 0 || n_devices >= 64)
-                return 0;
-        for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]) && n_devices < 64; i++) {
                 uint64_t beyond = lists[i].devices >> n_devices;
 
-                if (lists[i].devices != UINT64_MAX && beyond)
+                if (lists[i].devices == UINT64_MAX || !beyond)
+                        continue;
+                if (n_devices == 0)
+                        say_unknown(lists[i].key, beyond);
+                else
                         return failure_set(failure, -ENODEV, "NoSuchDevice",
                                            "GPUs are counted from 0; nvidia-smi lists them",
                                            "%s names GPU %d, and there %s %d", lists[i].key,

@@ -45,6 +45,7 @@ static const struct vgpu_instance train = {
         .swap_class = "batch",
         .pool_group = "models",
         .outside = "",
+        .gone = "",
 };
 
 /* The same without JSON's objects; with whatever @text has behind it. */

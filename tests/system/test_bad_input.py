@@ -317,6 +317,22 @@ class NoManager(unittest.TestCase):
         self.assertIn("has ended\nhint: its vGPUs are kept", host.vgpu("ls", code=NO_MANAGER).errors)
         host.start().vgpu("rm", "kept")
 
+    def test_a_vgpud_with_other_gpus_says_what_is_missing(self):
+        host = Host(devices="2xH200:1G").start()
+        self.addCleanup(host.close)
+        host.create("moved", device=1)
+        uuid = host.device(1)["uuid"]
+        host.stop()
+        host.options[1] = "1xH100:1G"
+        host.start()
+        self.assertIn(f"moved: this vgpud has no {uuid}, where it was\n", host.vgpu("ls").output)
+        self.assertIn(f"vgpud began on GPU 0: {uuid} is not there", host.vgpu("logs", "moved").output)
+        host.stop()
+        host.options[1] = "2xH200:1G"
+        host.start()
+        self.assertEqual((host.get("moved")["device"], host.get("moved")["gone"]), (1, ""))
+        host.vgpu("rm", "moved")
+
     def test_help_is_a_document_as_well(self):
         host = Host()
         self.addCleanup(host.close)

@@ -72,6 +72,8 @@ class Start(unittest.TestCase):
             self.assertEqual(bad.returncode, 2)
             self.assertIn(f"{key} names GPU 7, and there are 2", bad.stderr)
         self.assertEqual(self.check("simulate = 2xH200:1G\novercommit = 0,1\npin-ahead = all\n").returncode, 0)
+        if not os.path.exists("/proc/driver/nvidia/gpus"):
+            self.assertIn("overcommit names GPU 7, and no driver is here to ask", self.check("overcommit = 0,7\n").stdout)
         self.assertIn("not a size", self.check("pool-limit = 64\n").stderr)
         bad = self.check("scenario = /nonexistent\n")
         self.assertEqual(bad.returncode, 2)

@@ -230,6 +230,7 @@ static void get_instance(const struct instance *instance, struct vgpu_instance *
                 .n_swaps = instance->residency.sums.n_swaps,
                 .demand_percent = view.percent,
                 .outside = instance->outside,
+                .gone = instance->gone,
         };
 }
 

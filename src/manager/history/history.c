@@ -93,6 +93,10 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
                      size_format(size, instance->frame_buffer),
                      has_several ? "each of GPUs" : "GPU", place_describe(&place, devices))
                         ->bytes = instance->frame_buffer;
+        else if (event == INSTANCE_LOADED && instance->gone[0])
+                note(userdata, instance, "gpu-gone", &spare,
+                     "vgpud began on GPU%s %s: %s is not there", has_several ? "s" : "",
+                     place_describe(&place, devices), instance->gone);
         else if (event == INSTANCE_LOADED && instance->state != STATE_IDLE)
                 note(userdata, instance, "vgpud-began", &spare,
                      "vgpud began again; programs that ended meanwhile have no event");

@@ -124,7 +124,9 @@ static void add_parts(struct instance *instance, const struct store_instance *st
 
                 if (device && !instance_is_on(instance, device))
                         add_part(instance, i ? stored->more[i - 1].id : stored->id, device);
-                else
+                else if (!device)
+                        (void)snprintf(instance->gone, sizeof(instance->gone), "%s", uuid);
+                if (!device)
                         log_event(
                                 LOG_LEVEL_ERROR, "a device of a vGPU is gone",
                                 "vgpu=%s device=%s hint=\"its programs see the others, or device 0\"",

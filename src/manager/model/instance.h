@@ -101,6 +101,8 @@ struct instance {
         uint32_t share;            /* percent of its device; 0: none */
         uint32_t encoder_capacity; /* percent */
         char outside[160];         /* a process of it that uses a device past the gate; "": none */
+        char gone
+                [STORE_UUID_MAX]; /* a device that it had when vgpud began, and there is none; "" */
 
         struct container_space space; /* of the container that it was made for; all 0: none */
 
