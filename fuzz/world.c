@@ -2,6 +2,7 @@
 #include "fuzz/world.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -232,6 +233,19 @@ void world_kill(struct world_guest *guest)
         kill(guest->pid, SIGKILL);
         waitpid(guest->pid, NULL, 0);
         guest->pid = 0;
+        guest->is_stopped = false;
+}
+
+void world_stop(struct world_guest *guest)
+{
+        guest->is_stopped = guest->pid && kill(guest->pid, SIGSTOP) == 0;
+}
+
+void world_continue(struct world_guest *guest)
+{
+        if (guest->is_stopped)
+                kill(guest->pid, SIGCONT);
+        guest->is_stopped = false;
 }
 
 int world_connect(const char *name, int type, const struct ucred *peer)
@@ -394,17 +408,19 @@ static bool answer_guest(struct world_guest *guest)
         } packet;
         int fds[PACKET_FDS_MAX];
         size_t size, n_fds;
+        int r;
 
-        if (guest->fd < 0 || world.are_guests_silent ||
-            packet_receive(guest->fd, &packet, &size, fds, &n_fds) < 0)
+        if (guest->fd < 0 || world.are_guests_silent || guest->is_stopped)
                 return false;
-        packet_close_fds(fds, n_fds);
-        if (size > 0) {
-                answer_as_guest(guest, &packet.command);
-        } else {
-                close(guest->fd);
-                guest->fd = -1;
+        r = packet_receive(guest->fd, &packet, &size, fds, &n_fds);
+        if (r == -EAGAIN)
+                return false;
+        if (r < 0) {
+                world_leave(guest); /* it was hung up */
+                return true;
         }
+        packet_close_fds(fds, n_fds);
+        answer_as_guest(guest, &packet.command);
         return true;
 }
 

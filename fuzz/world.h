@@ -30,6 +30,7 @@ struct world_guest {
         int fd;         /* to the manager; -1: not connected */
         uint32_t state; /* enum gate_state */
         uint32_t has;   /* which of its allocations have memory */
+        bool is_stopped;
 };
 
 extern struct world {
@@ -68,6 +69,10 @@ void world_wait(bool (*is_done)(void));
 /* world_process() - start the process of a guest, unless it is there; world_kill() - end it. */
 pid_t world_process(struct world_guest *guest);
 void world_kill(struct world_guest *guest);
+
+/* world_stop() - it is stopped, and answers nothing. world_continue() - it runs again. Fine without a process. */
+void world_stop(struct world_guest *guest);
+void world_continue(struct world_guest *guest);
 
 /* world_connect() - to a socket of the manager, as @peer. -1: it did not want us. */
 int world_connect(const char *name, int type, const struct ucred *peer);
