@@ -202,6 +202,15 @@ static void check_all_run(enum trouble trouble)
                          0);
 }
 
+static bool is_done(const struct operation_kind *kind)
+{
+        const struct instance *instance = find();
+
+        if (kind == &operation_migrate)
+                return instance->part[0].device == &world.manager->device[1];
+        return instance_is_off(instance) == (kind == &operation_suspend);
+}
+
 static void try(const struct operation_kind *kind, size_t step, enum trouble trouble)
 {
         create();
@@ -212,6 +221,11 @@ static void try(const struct operation_kind *kind, size_t step, enum trouble tro
         (void)snprintf(armed.point, sizeof(armed.point), "%s.%s", kind->name,
                        kind->steps[step].name);
         start(kind, kind == &operation_migrate);
+        if (trouble == STEP_FAILS)
+                assert_int_equal(is_done(kind),
+                                 step >= operation_find_step(kind, OPERATION_RECORDS));
+        if (trouble == GUEST_DIES)
+                assert_true(is_done(kind));
         if (!armed.was_passed)
                 fail_msg("%s.%s was not passed", kind->name, kind->steps[step].name);
         check_all_run(trouble);
