@@ -618,13 +618,37 @@ bool operation_call_after(struct instance *instance, struct control_pending *pen
         return true;
 }
 
+static uint32_t find_conditions(const struct operation_request *request)
+{
+        return (request->keep_context ? OPERATION_KEEPS_CONTEXT : 0) |
+               (request->must_verify ? OPERATION_VERIFIES : 0) |
+               (request->will_detach ? OPERATION_DETACHES : 0) |
+               (request->pre_copies ? OPERATION_PRE_COPIES : 0) |
+               (request->is_by_itself ? OPERATION_BY_ITSELF : 0) |
+               (request->hands_over ? OPERATION_HANDS_OVER : 0) |
+               (request->is_early ? OPERATION_EARLY : 0) |
+               (request->group ? OPERATION_IN_GROUP : 0);
+}
+
+/* What nobody has thought of together is not tried. */
+static int check_conditions(const struct operation_kind *kind,
+                            const struct operation_request *request, struct failure *failure)
+{
+        if ((find_conditions(request) & ~kind->takes) == 0)
+                return 0;
+        return failure_set(failure, -EINVAL, "InvalidParameter", "leave out what it does not take",
+                           "a %s cannot be asked for in this way", kind->name);
+}
+
 int operation_start(struct instance *instance, const struct operation_kind *kind,
                     const struct operation_request *request, struct failure *failure)
 {
         char from[PLACE_TEXT_MAX], to[PLACE_TEXT_MAX];
         struct operation *operation;
-        int r = check_usable(instance, failure);
+        int r = check_conditions(kind, request, failure);
 
+        if (r == 0)
+                r = check_usable(instance, failure);
         if (r == 0 && kind->guests == GUEST_PRESENT)
                 r = check_present(instance, failure);
         if (r < 0)

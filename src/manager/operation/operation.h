@@ -59,6 +59,18 @@ struct operation_step {
         uint32_t flags;                            /* enum operation_step_flag */
 };
 
+/* How one may be asked for: what a kind does not take is refused. docs/recovery.md has the table. */
+enum operation_condition {
+        OPERATION_KEEPS_CONTEXT = 1 << 0,
+        OPERATION_VERIFIES = 1 << 1,
+        OPERATION_DETACHES = 1 << 2,
+        OPERATION_PRE_COPIES = 1 << 3,
+        OPERATION_BY_ITSELF = 1 << 4,
+        OPERATION_HANDS_OVER = 1 << 5,
+        OPERATION_EARLY = 1 << 6,
+        OPERATION_IN_GROUP = 1 << 7,
+};
+
 enum operation_number {
         OPERATION_SUSPEND = 1,
         OPERATION_RESUME,
@@ -68,6 +80,7 @@ enum operation_number {
 
 struct operation_kind {
         enum operation_number number;
+        uint32_t takes;          /* enum operation_condition */
         const char *name, *past; /* "suspend", "suspended" */
         const struct operation_step *steps;
         size_t n_steps;

@@ -102,6 +102,7 @@ static const struct operation_step steps[] = {
 
 const struct operation_kind operation_resume = {
         .number = OPERATION_RESUME,
+        .takes = OPERATION_BY_ITSELF | OPERATION_EARLY | OPERATION_IN_GROUP,
         .name = "resume",
         .past = "resumed",
         .steps = steps,

@@ -282,6 +282,9 @@ static const struct operation_step steps[] = {
 
 const struct operation_kind operation_suspend = {
         .number = OPERATION_SUSPEND,
+        .takes = OPERATION_KEEPS_CONTEXT | OPERATION_VERIFIES | OPERATION_DETACHES |
+                 OPERATION_PRE_COPIES | OPERATION_BY_ITSELF | OPERATION_HANDS_OVER |
+                 OPERATION_IN_GROUP,
         .name = "suspend",
         .past = "suspended",
         .steps = steps,

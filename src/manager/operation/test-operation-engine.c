@@ -343,6 +343,17 @@ static void test_a_step_is_over_with_the_last_of_its_parts(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+static void test_what_a_kind_does_not_take_is_refused(void **state)
+{
+        struct fixture *fixture = *state;
+        const struct operation_request request = { .keep_context = true };
+        struct failure failure = { 0 };
+
+        assert_int_equal(operation_start(&fixture->instance, &kind, &request, &failure), -EINVAL);
+        assert_null(fixture->instance.operation);
+        assert_string_equal(failure.name, "InvalidParameter");
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -351,6 +362,7 @@ int main(void)
                 TEST(test_after_the_point_of_no_return_it_goes_on),
                 TEST(test_with_a_new_mover_a_step_is_tried_once_more),
                 TEST(test_when_that_mover_dies_too_all_is_undone),
+                TEST(test_what_a_kind_does_not_take_is_refused),
                 TEST(test_what_cannot_be_undone_has_failed),
                 TEST(test_a_step_is_over_with_the_last_of_its_parts),
         };
