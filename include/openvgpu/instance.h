@@ -59,6 +59,7 @@ struct vgpu_process {
          * restored and made whole again; "unwhole": no, they were restored (docs/limits.md)
          */
         const char *context;
+        const char *context_reason; /* why it is "unwhole"; "": it is not, or that is not known */
 };
 
 /* What a vGPU has of one device. */

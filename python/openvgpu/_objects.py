@@ -73,6 +73,7 @@ class Process:
     launches: int = 0
     container_name: str = ""  # as its engine called it when the program joined
     context: str = ""  # "whole": restored and made whole again; "unwhole": the GPU cannot interrupt its kernels
+    context_reason: str = ""  # why it is "unwhole"
 
 
 @dataclasses.dataclass(frozen=True)

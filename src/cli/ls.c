@@ -190,6 +190,16 @@ static void print_gone(const struct ls_choice *found)
 }
 
 /* A program whose kernels the device cannot interrupt is a danger for itself and for its neighbours. */
+static void print_unwhole_process(const char *name, const struct vgpu_process *process)
+{
+        bool has_reason = process->context_reason[0] != '\0';
+
+        printf("%s: since a restore the GPU cannot interrupt the kernels of process %d%s%s%s: a long one "
+               "keeps others waiting, and ends after 4 s; restart it, or see docs/limits.md\n",
+               name, process->pid, has_reason ? " (" : "", process->context_reason,
+               has_reason ? ")" : "");
+}
+
 static void print_unwhole(const struct ls_choice *found)
 {
         for (size_t i = 0; i < found->n; i++) {
@@ -197,9 +207,7 @@ static void print_unwhole(const struct ls_choice *found)
 
                 for (size_t k = 0; k < instance->n_processes; k++)
                         if (strcmp(instance->processes[k]->context, "unwhole") == 0)
-                                printf("%s: since a restore the GPU cannot interrupt the kernels of process %d: a long one "
-                                       "keeps others waiting, and ends after 4 s; restart it, or see docs/limits.md\n",
-                                       instance->name, instance->processes[k]->pid);
+                                print_unwhole_process(instance->name, instance->processes[k]);
         }
 }
 

@@ -16,6 +16,6 @@ bool simulated_mend(enum instance_page_whole *ret_whole)
         if (DRIVER(cuGetExportTable)((const void **)&table, &id) != CUDA_SUCCESS || !table)
                 return false;
         mend = table->mend_contexts();
-        *ret_whole = mend == SIM_MEND_DONE ? INSTANCE_PAGE_MENDED : INSTANCE_PAGE_UNWHOLE;
+        *ret_whole = mend == SIM_MEND_DONE ? INSTANCE_PAGE_MENDED : INSTANCE_PAGE_UNWHOLE_REFUSED;
         return mend != SIM_MEND_NOTHING;
 }

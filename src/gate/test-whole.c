@@ -373,14 +373,14 @@ static void test_a_restored_context_is_made_whole(void **state)
 static void test_the_simulated_driver_is_asked_where_there_are_no_rings(void **state)
 {
         (void)state;
-        simulated_whole = INSTANCE_PAGE_UNWHOLE;
+        simulated_whole = INSTANCE_PAGE_UNWHOLE_REFUSED;
         context_make(&devices[0], 0x1000);
         whole_learn();
         whole_mend();
         assert_int_equal(page.slot[1].whole, INSTANCE_PAGE_BORN);
         client_free();
         whole_mend();
-        assert_int_equal(page.slot[1].whole, INSTANCE_PAGE_UNWHOLE);
+        assert_int_equal(page.slot[1].whole, INSTANCE_PAGE_UNWHOLE_REFUSED);
         simulated_whole = INSTANCE_PAGE_MENDED;
         whole_mend();
         assert_int_equal(page.slot[1].whole, INSTANCE_PAGE_MENDED);
@@ -432,7 +432,7 @@ static void expect_untouched(void)
         for (size_t i = 0; i < n_devices; i++)
                 for (int k = 0; k < N_CHANNELS; k++)
                         assert_int_equal(devices[i].channel[k].n_registers, 0);
-        assert_int_equal(page.slot[1].whole, INSTANCE_PAGE_UNWHOLE);
+        assert_true(instance_page_is_unwhole(page.slot[1].whole));
 }
 
 static void test_what_was_not_understood_is_not_guessed(void **state)
@@ -545,7 +545,7 @@ static void test_a_call_that_is_refused_is_told(void **state)
         restore();
         sent.is_refused = true;
         whole_mend();
-        assert_int_equal(page.slot[1].whole, INSTANCE_PAGE_UNWHOLE);
+        assert_int_equal(page.slot[1].whole, INSTANCE_PAGE_UNWHOLE_REFUSED);
 }
 
 int main(void)

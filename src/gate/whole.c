@@ -37,13 +37,14 @@ enum context_state {
         CONTEXT_UNKNOWN, /* its beginning was not seen, or not understood */
         CONTEXT_BORN,    /* as its library made it; the words are known */
         CONTEXT_MENDED,
-        CONTEXT_UNWHOLE,
+        CONTEXT_UNWHOLE, /* @reason */
 };
 
 struct context {
         uint32_t client, device, group;
         uint64_t serial; /* of the group: another one was made since */
         enum context_state state;
+        enum instance_page_whole reason;
         size_t n_words;
         uint32_t word[METHOD_KEPT_MAX];
 };
@@ -294,6 +295,9 @@ static void context_mend_locked(struct context *context, const struct object *gr
                 n_controls = controls_send_locked(context->client, group);
         context->serial = group->serial;
         context->state = n_controls > 0 ? CONTEXT_MENDED : CONTEXT_UNWHOLE;
+        context->reason = context->n_words == 0 ? INSTANCE_PAGE_UNWHOLE_UNSEEN
+                          : error != RING_OK    ? INSTANCE_PAGE_UNWHOLE_RING
+                                                : INSTANCE_PAGE_UNWHOLE_REFUSED;
         if (context->state == CONTEXT_MENDED)
                 log_write("context of group %x is whole again: %zu channels, %d calls, %.2f ms",
                           group->object, n, n_controls,
@@ -348,8 +352,10 @@ static enum instance_page_whole contexts_judge_locked(void)
         while ((group = object_next_locked(OBJECT_GROUP, group))) {
                 const struct context *context = context_find_locked(group);
 
-                if (!context || context->state == CONTEXT_UNWHOLE)
-                        return INSTANCE_PAGE_UNWHOLE;
+                if (!context)
+                        return INSTANCE_PAGE_UNWHOLE_UNSEEN;
+                if (context->state == CONTEXT_UNWHOLE)
+                        return context->reason;
         }
         return INSTANCE_PAGE_MENDED;
 }

@@ -35,6 +35,7 @@
  */
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -66,10 +67,19 @@ enum instance_page_work {
  * Can the device interrupt the kernels of a process? A restore of the driver takes that away, and the gate puts it back.
  */
 enum instance_page_whole {
-        INSTANCE_PAGE_BORN = 0, /* no restore has been */
-        INSTANCE_PAGE_MENDED,   /* put back */
-        INSTANCE_PAGE_UNWHOLE,  /* it could not be, or the gate cannot know */
+        INSTANCE_PAGE_BORN = 0,        /* no restore has been */
+        INSTANCE_PAGE_MENDED,          /* put back */
+        INSTANCE_PAGE_UNWHOLE,         /* it could not be; the following say why */
+        INSTANCE_PAGE_UNWHOLE_UNSEEN,  /* the gate has not seen how the context was made */
+        INSTANCE_PAGE_UNWHOLE_RING,    /* a channel is not as expected, or busy */
+        INSTANCE_PAGE_UNWHOLE_REFUSED, /* the kernel module refused a call */
+        INSTANCE_PAGE_WHOLES,
 };
+
+static inline bool instance_page_is_unwhole(uint32_t whole)
+{
+        return whole >= INSTANCE_PAGE_UNWHOLE && whole < INSTANCE_PAGE_WHOLES;
+}
 
 /* For threads that take turns at the gate. */
 enum instance_page_turn {

@@ -46,9 +46,10 @@ class Whole(case.Case):
     def test_a_context_that_cannot_be_made_whole_is_told(self):
         guest = self.restored(OPENVGPU_SIM_WHOLE="0")
         self.assertEqual(self.process(guest)["context"], "unwhole")
+        self.assertEqual(self.process(guest)["context_reason"], "the kernel module refused a call")
         used = self.host.call("GetUtilization")["vgpus"][0]
         self.assertEqual((used["whole_count"], used["unwhole_count"]), (0, 1))
-        self.assertIn(f"the GPU cannot interrupt the kernels of process {guest.pid}", self.host.vgpu("ls").output)
+        self.assertIn(f"the GPU cannot interrupt the kernels of process {guest.pid} (the kernel module refused a call): ", self.host.vgpu("ls").output)
         self.stranger()
         self.assertNotEqual(guest.join(), 0, guest.context())
         self.assertIn("719", " ".join(guest.errors), guest.context())

@@ -104,9 +104,21 @@ static void write_process(struct writer *writer, const struct vgpu_process *proc
 /* A gate may write any number. */
 static const char *context_get_word(uint32_t whole)
 {
-        return whole == INSTANCE_PAGE_MENDED    ? "whole"
-               : whole == INSTANCE_PAGE_UNWHOLE ? "unwhole"
-                                                : "";
+        return whole == INSTANCE_PAGE_MENDED     ? "whole"
+               : instance_page_is_unwhole(whole) ? "unwhole"
+                                                 : "";
+}
+
+static const char *context_get_reason(uint32_t whole)
+{
+        static const char *const reasons[INSTANCE_PAGE_WHOLES] = {
+                [INSTANCE_PAGE_UNWHOLE_UNSEEN] = "the gate has not seen how its context was made",
+                [INSTANCE_PAGE_UNWHOLE_RING] =
+                        "a channel of its context is busy, or not as expected",
+                [INSTANCE_PAGE_UNWHOLE_REFUSED] = "the kernel module refused a call",
+        };
+
+        return whole < INSTANCE_PAGE_WHOLES && reasons[whole] ? reasons[whole] : "";
 }
 
 static void write_guest(struct writer *writer, const struct guest *guest, bool tells_names)
@@ -122,6 +134,7 @@ static void write_guest(struct writer *writer, const struct guest *guest, bool t
                                       .n_launches = use.launches,
                                       .container_name = tells_names ? guest->container_name : "",
                                       .context = context_get_word(use.whole),
+                                      .context_reason = context_get_reason(use.whole),
                               });
 }
 

@@ -178,7 +178,8 @@ uint32_t guests_count_whole(const struct instance *instance, enum instance_page_
                 if (guest->is_dead)
                         continue;
                 guest_get_use_of(guest, &instance->part[0], &use);
-                n += use.whole == (uint32_t)whole;
+                n += whole == INSTANCE_PAGE_UNWHOLE ? instance_page_is_unwhole(use.whole)
+                                                    : use.whole == (uint32_t)whole;
         }
         return n;
 }
