@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The benchmarks of an overcommitted GPU, on simulated ones: they run to their end, in time, and notice what is wrong."""
+import importlib.util
+import json
 import os
 import pathlib
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import case
@@ -15,6 +18,65 @@ from wait import PATIENCE, until
 
 BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
 DEVICE = ("--simulate", "1xH200:256M")
+
+
+CUDA = """
+import ctypes, os, time, unittest
+cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+IS_IN_VGPU = "OPENVGPU_VGPU" in os.environ
+assert cuda.cuInit(0) == 0 == cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == cuda.cuCtxSetCurrent(context)
+
+def allocate(size):
+    pointer = ctypes.c_uint64()
+    assert cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(size)) == 0
+    return pointer
+
+class Suite(unittest.TestCase):
+"""
+
+SUITE = CUDA + """
+    def test_passes(self):
+        allocate(1 << 20)
+
+    def test_checkpoint(self):
+        self.assertNotEqual(cuda.cuCheckpointProcessLock(-1, None), 801)
+
+    def test_crashes_there(self):
+        if IS_IN_VGPU:
+            os.kill(os.getpid(), 11)
+
+    def test_fails_there(self):
+        if IS_IN_VGPU:
+            raise AssertionError("in a vGPU")
+
+    def test_hangs_there(self):
+        while IS_IN_VGPU:
+            time.sleep(1)
+
+    def test_is_skipped(self):
+        self.skipTest("always")
+
+    def test_passes_behind_all_that(self):
+        allocate(3 << 20)
+"""
+
+WORKS = CUDA + """
+    def check(self, seconds):
+        pointer, size, end = allocate(8 << 20), ctypes.c_size_t(8 << 20), time.monotonic() + seconds
+        host, value = (ctypes.c_ubyte * size.value)(), 0
+        while time.monotonic() < end:
+            value = (value + 1) % 256
+            assert cuda.cuMemsetD8_v2(pointer, ctypes.c_ubyte(value), size) == 0
+            time.sleep(0.01)
+            assert cuda.cuMemcpyDtoH_v2(host, pointer, size) == 0
+            assert host[0] == host[4711] == host[-1] == value
+
+    def test_some(self):
+        self.check(6)
+
+    def test_more(self):
+        self.check(6)
+"""
 
 
 class Benches(unittest.TestCase):
@@ -59,6 +121,49 @@ class Benches(unittest.TestCase):
     def test_compat_demand(self):
         output = self.run_to_its_end("compat-demand", *DEVICE, "--seconds", 4)
         self.assertEqual(len(re.findall(r"^\| plain-\w+ \| \d+ \| [1-9]\d* \|.*\| ok \|$", output, re.M)), 4, output)
+
+    def suite(self, name, kind, text):
+        """A suite of others, of which the names say how its tests end in each way."""
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / name).mkdir()
+        (folder / name / "openvgpu-suite.json").write_text(json.dumps({"kind": kind}))
+        (folder / name / "test_suite.py").write_text(text)
+        return folder
+
+    def run_suite(self, folder, *options, status=0):
+        return self.run_to_its_end("suites", "--simulate", "1xH200:1G", "--fb", "512M", *options, folder, status=status)
+
+    def test_suites(self):
+        """All that is there is run, and goes on behind a test that ends the process or hangs."""
+        output = self.run_suite(self.suite("others", "unittest", SUITE), "--way", "vgpu", "--silence", "4", status=1)
+        self.assertIn("cuda-bindings: not run, there is no ", output)
+        self.assertIn("others, native: 7 tests: 6 passed, 1 skipped;", output)
+        self.assertRegex(output, r"others, vgpu: 7 tests: 1 crashed, 2 failed, 1 hung, 2 passed, 1 skipped; [\d.]+ s, [\d.]+ of")
+        said = dict(re.findall(r"^  others, vgpu: test_suite\.Suite\.test_(\w+): passed natively, (.*)$", output, re.M))
+        self.assertEqual(sorted(said), ["checkpoint", "crashes_there", "fails_there", "hangs_there"])
+        self.assertIn("(known: in a vGPU the driver's checkpoint is `vgpud`'s)", said["checkpoint"])
+        self.assertEqual(said["crashes_there"], "crashed here: ended by signal 11 (NO REASON)")
+        self.assertEqual(said["fails_there"], "failed here: AssertionError: in a vGPU (NO REASON)")
+        self.assertEqual(said["hangs_there"], "hung here (NO REASON)")
+        self.assertIn("differences without a reason: 3; programs lost by operations: 0", output)
+
+    def test_suites_under_operations(self):
+        output = self.run_suite(self.suite("others", "unittest", WORKS), "--way", "moved")
+        self.assertRegex(output, r"others, moved: 2 tests: 2 passed;")
+        self.assertRegex(output, r"others, operations: [1-9]\d* resume, [1-9]\d* suspend; it left \d+ times by itself")
+        self.assertIn("differences without a reason: 0; programs lost by operations: 0", output)
+
+    @unittest.skipUnless(importlib.util.find_spec("pytest"), "pytest is not installed")
+    def test_suites_of_pytest(self):
+        output = self.run_suite(self.suite("others", "pytest", SUITE), "--way", "vgpu", "--silence", "4", "--no-recheck", status=1)
+        self.assertRegex(output, r"others, vgpu: 7 tests: 1 crashed, 2 failed, 1 hung, 2 passed, 1 skipped;")
+        self.assertIn("others, vgpu: test_suite.py::Suite::test_crashes_there: passed natively, crashed here", output)
+
+    def test_suites_of_nothing(self):
+        process = self.start("suites", "--simulate", "1xH200:1G", self.enterContext(tempfile.TemporaryDirectory()))
+        _, errors = process.communicate(timeout=5 * PATIENCE)
+        self.assertEqual(process.returncode, 1, errors)
+        self.assertIn("none of the suites can run here", errors)
 
     def test_shared_suspends(self):
         output = self.run_to_its_end("shared-suspends", "--simulate", "1xH200:1G", "--guests", stage.GUESTS, "--times", 2)
