@@ -19,6 +19,8 @@ struct pool {
         CUdevice device;
         uint64_t peers; /* a bit for each other device that may use its memory */
         uint64_t threshold;
+        uint64_t limit;   /* of what is reserved, as the application has said; 0: there is none */
+        uint64_t growing; /* bytes that are being reserved */
         bool is_opportunistic, may_depend;
         bool is_destroyed; /* by the application, which still has memory of it */
         int handle_types;  /* as what it can be exported */

@@ -51,7 +51,7 @@ static void read_attributes(struct pool *pool, CUmemoryPool handle)
 }
 
 /* One that another thread has added meanwhile is as good. */
-static void pool_add(CUmemoryPool handle, CUdevice device, int handle_types)
+static void pool_add(CUmemoryPool handle, CUdevice device, int handle_types, uint64_t limit)
 {
         struct pool *pool = calloc(1, sizeof(*pool));
 
@@ -59,6 +59,7 @@ static void pool_add(CUmemoryPool handle, CUdevice device, int handle_types)
                 return;
         pool->device = device;
         pool->handle_types = handle_types;
+        pool->limit = limit;
         read_attributes(pool, handle);
         pthread_mutex_lock(&pools.lock);
         if (!pool_at(handle)) {
@@ -103,7 +104,7 @@ bool pool_choose(CUmemoryPool *handle, CUdevice *device)
                 return true;
         for (CUdevice i = 0; i < pool_count_devices(); i++)
                 if (is_default(*handle, i) && pool_is_possible(i)) {
-                        pool_add(*handle, i, CU_MEM_HANDLE_TYPE_NONE);
+                        pool_add(*handle, i, CU_MEM_HANDLE_TYPE_NONE, 0);
                         *device = i;
                         return true;
                 }
@@ -124,14 +125,15 @@ static bool is_for_us(const CUmemPoolProps *props)
 {
         return props->allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
                is_possible_as(props->handleTypes) &&
-               props->location.type == CU_MEM_LOCATION_TYPE_DEVICE && props->maxSize == 0 &&
-               props->usage == 0 && pool_is_possible(props->location.id);
+               props->location.type == CU_MEM_LOCATION_TYPE_DEVICE && props->usage == 0 &&
+               pool_is_possible(props->location.id);
 }
 
 void pool_created(CUmemoryPool handle, const CUmemPoolProps *props)
 {
         if (is_for_us(props))
-                pool_add(handle, props->location.id, props->handleTypes);
+                pool_add(handle, props->location.id, props->handleTypes,
+                         stock_chunk_size(props->maxSize));
 }
 
 void pool_ends(CUmemoryPool handle)

@@ -50,8 +50,10 @@ static struct stock_range *add(CUmemoryPool handle, struct mapping *mapping, uin
 
         pthread_mutex_lock(&pools.lock);
         pool = pool_at(handle);
-        if (pool)
+        if (pool) {
                 range = stock_add(&pool->stock, mapping, mapping->address, size);
+                pool->growing -= mapping->size;
+        }
         if (range) {
                 memory_set_chunk(mapping, range->chunk);
                 enter(range);
@@ -74,6 +76,42 @@ static uint64_t peers_of(CUmemoryPool handle)
         return peers;
 }
 
+/* False: it would be more than it may have. */
+static bool try_to_reserve(CUmemoryPool handle, uint64_t bytes)
+{
+        struct pool *pool;
+        bool may;
+
+        pthread_mutex_lock(&pools.lock);
+        pool = pool_at(handle);
+        may = !pool || !pool->limit ||
+              (bytes <= pool->limit && pool->stock.reserved + pool->growing <= pool->limit - bytes);
+        if (pool && may)
+                pool->growing += bytes;
+        pthread_mutex_unlock(&pools.lock);
+        return may;
+}
+
+static void unreserve(CUmemoryPool handle, uint64_t bytes)
+{
+        struct pool *pool;
+
+        pthread_mutex_lock(&pools.lock);
+        pool = pool_at(handle);
+        if (pool)
+                pool->growing -= bytes;
+        pthread_mutex_unlock(&pools.lock);
+}
+
+/* What it has free makes room, where it is in pieces that do not fit. */
+static bool reserve(CUmemoryPool handle, uint64_t bytes)
+{
+        if (try_to_reserve(handle, bytes))
+                return true;
+        pool_trim(handle, 0);
+        return try_to_reserve(handle, bytes);
+}
+
 static CUresult grow(struct stock_range **ret_range, CUmemoryPool handle, CUdevice device,
                      uint64_t size, bool is_patient)
 {
@@ -81,9 +119,13 @@ static CUresult grow(struct stock_range **ret_range, CUmemoryPool handle, CUdevi
         uint64_t peers;
         CUresult result;
 
+        if (!reserve(handle, stock_chunk_size(size)))
+                return CUDA_ERROR_OUT_OF_MEMORY;
         result = memory_create_chunk(&mapping, device, stock_chunk_size(size), is_patient);
-        if (result != CUDA_SUCCESS)
+        if (result != CUDA_SUCCESS) {
+                unreserve(handle, stock_chunk_size(size));
                 return result;
+        }
         peers = peers_of(handle);
         if (peers)
                 (void)memory_let(mapping, peers);

@@ -6,8 +6,8 @@
  * Memory pools and what is allocated from them in the order of streams, out of mappings of ours.
  *
  * The application's pools are the driver's: we keep a stock (stock.h) for each that we can, and leave to
- * the driver what we cannot do: memory that is captured, and pools that have a size or can be exported otherwise
- * than as a descriptor. Of our memory the driver's pools know nothing.
+ * the driver what we cannot do: memory that is captured, and pools that can be exported otherwise than as a
+ * descriptor. Of our memory the driver's pools know nothing.
  *
  * A free records an event in its stream. Memory above the release threshold goes back to the driver when
  * the program waits for the device, as the driver does it, and all that is free when memory runs out.

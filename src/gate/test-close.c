@@ -348,7 +348,8 @@ FAKE_TEST(test_a_dma_buf_is_held_until_its_memory_is_freed)
 
 FAKE_TEST(test_an_imported_pool_of_the_driver_is_held_until_it_and_its_memory_are_gone)
 {
-        struct instance_page *page = fake_guest_start(GIB);
+        struct instance_page *page =
+                setenv("OPENVGPU_NATIVE_POOLS", "1", 1) == 0 ? fake_guest_start(GIB) : NULL;
         const struct instance_page_slot *slot = &page->slot[FAKE_SLOT];
         const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                        .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,

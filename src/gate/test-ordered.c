@@ -357,27 +357,86 @@ FAKE_TEST(test_a_pool_ends_with_its_last_allocation)
         check(movable() == 0);
 }
 
-FAKE_TEST(test_what_can_be_exported_is_ours_unless_it_has_a_size)
+static CUresult allocate_from(CUmemoryPool pool, CUdeviceptr *ret_pointer, size_t size)
 {
-        CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                 .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                 .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+        return cuMemAllocFromPoolAsync(ret_pointer, size, pool, NULL);
+}
+
+FAKE_TEST(test_what_can_be_exported_is_ours)
+{
         CUdeviceptr pointer;
-        CUmemoryPool pool;
 
         page = fake_guest_start(GIB);
-        check(cuMemAllocFromPoolAsync(&pointer, 3 * MIB, new_pool(props.handleTypes), NULL) ==
-              CUDA_SUCCESS);
+        check(allocate_from(new_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), &pointer,
+                            3 * MIB) == CUDA_SUCCESS);
         check(movable() == 4 * MIB && fixed() == 0);
         release(pointer, NULL);
         check(cuCtxSynchronize() == CUDA_SUCCESS);
         check(movable() == 0);
-        props.maxSize = 64 * MIB;
+}
+
+static CUmemoryPool new_bounded_pool(uint64_t most)
+{
+        const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                       .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+                                       .maxSize = most };
+        uint64_t all = UINT64_MAX;
+        CUmemoryPool pool;
+
         check(cuMemPoolCreate(&pool, &props) == CUDA_SUCCESS);
-        check(cuMemAllocFromPoolAsync(&pointer, 3 * MIB, pool, NULL) == CUDA_SUCCESS);
-        check(movable() == 0 && fixed() == 3 * MIB);
-        release(pointer, NULL);
-        check(fixed() == 0);
+        check(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all) == CUDA_SUCCESS);
+        return pool;
+}
+
+FAKE_TEST(test_a_pool_of_a_maximum_size_is_ours_and_has_no_more)
+{
+        CUdeviceptr first, second, third;
+        CUmemoryPool pool;
+
+        page = fake_guest_start(GIB);
+        pool = new_bounded_pool(64 * MIB);
+        check(allocate_from(pool, &first, 65 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+        check(allocate_from(pool, &first, 3 * MIB) == CUDA_SUCCESS);
+        check(movable() == 4 * MIB && fixed() == 0);
+        check(allocate_from(pool, &second, 60 * MIB) == CUDA_SUCCESS);
+        check(allocate_from(pool, &third, 2 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+        check(page->slot[FAKE_SLOT].holds == 0 && fake_close(FAKE_GUEST_TIMEOUT_MS).holds == 0);
+        fake_guest_command(GATE_OPEN);
+        release(second, NULL);
+        check(allocate_from(pool, &third, 2 * MIB) == CUDA_SUCCESS);
+        check(cuMemAllocAsync(&second, 65 * MIB, NULL) == CUDA_SUCCESS); /* of another */
+}
+
+/* Two pieces of 32 MiB are no room for one of 48. */
+FAKE_TEST(test_what_a_full_pool_has_free_makes_room_in_it)
+{
+        CUdeviceptr first, second;
+        CUmemoryPool pool;
+
+        page = fake_guest_start(GIB);
+        pool = new_bounded_pool(64 * MIB);
+        check(allocate_from(pool, &first, 32 * MIB) == CUDA_SUCCESS);
+        check(allocate_from(pool, &second, 32 * MIB) == CUDA_SUCCESS);
+        release(first, NULL);
+        release(second, NULL);
+        check(cuStreamSynchronize(NULL) == CUDA_SUCCESS);
+        check(movable() == 64 * MIB);
+        check(allocate_from(pool, &first, 48 * MIB) == CUDA_SUCCESS);
+        check(movable() == 48 * MIB);
+}
+
+FAKE_TEST(test_a_small_maximum_is_rounded_up_to_what_is_reserved)
+{
+        CUdeviceptr first, second;
+        CUmemoryPool pool;
+
+        page = fake_guest_start(GIB);
+        pool = new_bounded_pool(1);
+        check(allocate_from(pool, &first, 1024) == CUDA_SUCCESS);
+        check(allocate_from(pool, &second, 1024) == CUDA_SUCCESS);
+        check(movable() == 2 * MIB);
+        check(allocate_from(pool, &second, 3 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 FAKE_TEST(test_a_variable_leaves_all_pools_to_the_driver)
@@ -676,7 +735,10 @@ int main(void)
                 cmocka_unit_test(test_frees_do_not_wait_and_may_be_of_any_kind),
                 cmocka_unit_test(test_a_pointer_says_which_pool_it_is_of),
                 cmocka_unit_test(test_a_pool_ends_with_its_last_allocation),
-                cmocka_unit_test(test_what_can_be_exported_is_ours_unless_it_has_a_size),
+                cmocka_unit_test(test_what_can_be_exported_is_ours),
+                cmocka_unit_test(test_a_pool_of_a_maximum_size_is_ours_and_has_no_more),
+                cmocka_unit_test(test_what_a_full_pool_has_free_makes_room_in_it),
+                cmocka_unit_test(test_a_small_maximum_is_rounded_up_to_what_is_reserved),
                 cmocka_unit_test(test_a_variable_leaves_all_pools_to_the_driver),
                 cmocka_unit_test(test_memory_may_be_freed_while_another_stream_is_captured),
                 cmocka_unit_test(test_memory_may_be_freed_in_a_stream_of_another_context),

@@ -57,14 +57,13 @@ static struct {
         CUmemoryPool of_host, of_managed; /* those that are there without being made; or NULL */
 } pools;
 
-static CUmemoryPool new_pool_of(enum pool_kind kind, size_t size_max)
+static CUmemoryPool new_pool_of(enum pool_kind kind)
 {
         CUmemoryPool pool = new_pool(0);
 
         if (!pool)
                 return NULL;
         pool->kind = kind;
-        pool->size_max = size_max;
         pools.n_managed += kind == POOL_OF_MANAGED;
         return pool;
 }
@@ -74,7 +73,7 @@ static CUmemoryPool get_default_of(enum pool_kind kind)
         CUmemoryPool *pool = kind == POOL_OF_HOST ? &pools.of_host : &pools.of_managed;
 
         if (!*pool)
-                *pool = new_pool_of(kind, 0);
+                *pool = new_pool_of(kind);
         if (*pool)
                 (*pool)->is_default = true;
         return *pool;
@@ -168,6 +167,8 @@ static CUresult allocate(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, C
                 return CUDA_ERROR_OUT_OF_MEMORY;
         if (pool->is_imported)
                 return CUDA_ERROR_INVALID_VALUE;
+        if (pool->size_max && (size > pool->size_max || count_used(pool) > pool->size_max - size))
+                return CUDA_ERROR_OUT_OF_MEMORY;
         result =
                 memory_allocate(&region, REGION_POOLED, context_owner(stream->context), pool, size);
         if (result != CUDA_SUCCESS)
@@ -310,10 +311,10 @@ CUresult sim_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
                 return CUDA_ERROR_INVALID_VALUE;
         if (props->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
                 return CUDA_ERROR_NOT_SUPPORTED;
-        *pool = kind == POOL_OF_DEVICE ? new_pool(props->location.id)
-                                       : new_pool_of(kind, props->maxSize);
+        *pool = kind == POOL_OF_DEVICE ? new_pool(props->location.id) : new_pool_of(kind);
         if (!*pool)
                 return CUDA_ERROR_OUT_OF_MEMORY;
+        (*pool)->size_max = props->maxSize;
         (*pool)->handle_types = props->handleTypes;
         return CUDA_SUCCESS;
 }

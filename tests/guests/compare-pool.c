@@ -364,13 +364,29 @@ static void captured(void)
         }
 }
 
+static void of_a_size(void)
+{
+        const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+                                       .maxSize = 64 << 20 };
+        CUdeviceptr first, second;
+        CUmemoryPool pool;
+
+        compare_start();
+        must(CALL(cuMemPoolCreate, "of 64 MiB", &pool, &props));
+        CALL(cuMemAllocFromPoolAsync, "65 MiB of 64", &first, 65 << 20, pool, NULL);
+        must(CALL(cuMemAllocFromPoolAsync, "60 MiB of 64", &first, 60 << 20, pool, NULL));
+        CALL(cuMemAllocFromPoolAsync, "60 MiB more", &second, 60 << 20, pool, NULL);
+        CALL(cuMemFreeAsync, "60 MiB of 64", first, NULL);
+        CALL(cuStreamSynchronize, "behind that", NULL);
+        CALL(cuMemAllocFromPoolAsync, "60 MiB, freed", &first, 60 << 20, pool, NULL);
+        CALL(cuMemFreeAsync, "60 MiB of 64", first, NULL);
+        CALL(cuMemPoolDestroy, "of 64 MiB", pool);
+        CALL(cuCtxSynchronize, "behind a pool of a size", );
+}
+
 const struct compare_case compare_pool[] = {
-        { "of-devices", of_devices },
-        { "ordered", ordered },
-        { "own", own },
-        { "shared", shared },
-        { "of-another", of_another },
-        { "graphs", graphs },
-        { "captured", captured },
-        { NULL, NULL },
+        { "of-devices", of_devices }, { "ordered", ordered },       { "own", own },
+        { "shared", shared },         { "of-another", of_another }, { "graphs", graphs },
+        { "captured", captured },     { "of-a-size", of_a_size },   { NULL, NULL },
 };
