@@ -86,6 +86,22 @@ static void correct(void *data, CUpointer_attribute attribute, const struct memo
         }
 }
 
+/* Memory that the program has made and maps itself. */
+static void correct_view(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
+{
+        const unsigned long long none = CU_MEM_HANDLE_TYPE_NONE;
+        struct physical *physical;
+
+        if (attribute != CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES)
+                return;
+        physical = vmm_find_behind(pointer);
+        if (!physical)
+                return;
+        if (physical->is_private)
+                memcpy(data, &none, sizeof(none));
+        vmm_drop(physical);
+}
+
 CUresult our_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
         struct memory_info info;
@@ -94,8 +110,12 @@ CUresult our_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CU
         if (is_nowhere(pointer))
                 return CUDA_ERROR_INVALID_VALUE;
         result = DRIVER(cuPointerGetAttribute)(data, attribute, pointer);
-        if (result == CUDA_SUCCESS && find(pointer, &info))
+        if (result != CUDA_SUCCESS)
+                return result;
+        if (find(pointer, &info))
                 correct(data, attribute, &info);
+        else
+                correct_view(data, attribute, pointer);
         return result;
 }
 
@@ -110,9 +130,14 @@ CUresult our_cuPointerGetAttributes(unsigned int n, CUpointer_attribute *attribu
         if (is_nowhere(pointer))
                 return DRIVER(cuPointerGetAttributes)(n, attributes, data, nowhere);
         result = DRIVER(cuPointerGetAttributes)(n, attributes, data, pointer);
-        if (result == CUDA_SUCCESS && find(pointer, &info))
+        if (result != CUDA_SUCCESS)
+                return result;
+        if (find(pointer, &info))
                 for (unsigned int i = 0; i < n; i++)
                         correct(data[i], attributes[i], &info);
+        else
+                for (unsigned int i = 0; i < n; i++)
+                        correct_view(data[i], attributes[i], pointer);
         return result;
 }
 

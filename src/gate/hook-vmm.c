@@ -80,13 +80,16 @@ static CUresult give_number(struct physical *physical, CUmemGenericAllocationHan
         return CUDA_SUCCESS;
 }
 
+/* What can be exported otherwise, or has a use (sparse arrays), is the driver's. */
 static bool is_movable(const CUmemAllocationProp *prop, size_t size, unsigned long long flags)
 {
         struct gate_ticket ticket;
 
         return !settings.is_native && flags == 0 && size > 0 && size % BLOCK_SIZE == 0 &&
                prop->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
-               prop->requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
+               (prop->requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+                (prop->requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE &&
+                 prop->allocFlags.usage == 0)) &&
                mapping_is_possible(prop->location.id) && ticket_identify(&ticket);
 }
 
@@ -99,6 +102,8 @@ static CUresult create_movable(CUmemGenericAllocationHandle *ret_number, size_t 
         if (!physical)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         physical->prop = *prop;
+        physical->is_private = prop->requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE;
+        physical->prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
         result = memory_create_physical(physical, prop->location.id, size);
         if (result != CUDA_SUCCESS) {
                 free(physical);
@@ -191,6 +196,8 @@ static CUresult export(void *shareable, struct physical *physical,
         CUresult result;
         int fd;
 
+        if (physical->is_private)
+                return CUDA_ERROR_INVALID_VALUE;
         if (!physical->mapping || !shareable || flags ||
             type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
                 result = DRIVER(cuMemExportToShareableHandle)(shareable, vmm_real(physical, number),
@@ -288,6 +295,8 @@ CUresult our_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
         if (!physical && vmm_is_ours(handle))
                 return CUDA_ERROR_INVALID_VALUE;
         result = DRIVER(cuMemGetAllocationPropertiesFromHandle)(prop, vmm_real(physical, handle));
+        if (result == CUDA_SUCCESS && physical && physical->is_private)
+                prop->requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
         if (physical)
                 vmm_drop(physical);
         return result;

@@ -42,9 +42,10 @@ struct physical {
         struct view *views;
         CUmemGenericAllocationHandle number; /* of ours; 0: the driver's */
         CUmemAllocationProp prop;            /* of what this process has created */
-        struct mapping *mapping;             /* behind memory that we can move; or NULL */
-        struct import *import;               /* or NULL */
-        struct physical *next, **link;       /* in the list of those with a mapping or an import */
+        bool is_private; /* it was not to be exported: @prop says otherwise, so that it can be moved */
+        struct mapping *mapping;       /* behind memory that we can move; or NULL */
+        struct import *import;         /* or NULL */
+        struct physical *next, **link; /* in the list of those with a mapping or an import */
 };
 
 /*

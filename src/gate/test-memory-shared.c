@@ -31,6 +31,7 @@ FAKE_TEST(test_two_threads_may_release_the_two_handles_of_one_allocation)
 {
         struct instance_page *page = fake_guest_start(GIB);
         CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                     .allocFlags.usage = 1, /* of a sparse array: the driver's */
                                      .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
         CUmemGenericAllocationHandle handles[2];
         pthread_t threads[2];

@@ -276,24 +276,24 @@ static CUmemGenericAllocationHandle create(uint64_t size, CUresult expected)
 FAKE_TEST(test_memory_of_the_virtual_memory_calls_counts_until_handle_and_mapping_are_gone)
 {
         struct instance_page *page = fake_guest_start(64 * MIB);
-        _Atomic uint64_t *fixed = &page->slot[FAKE_SLOT].used[INSTANCE_PAGE_FIXED];
+        _Atomic uint64_t *movable = &page->slot[FAKE_SLOT].used[INSTANCE_PAGE_MOVABLE];
         CUmemGenericAllocationHandle handle, again;
         CUdeviceptr address;
 
         handle = create(8 * MIB, CUDA_SUCCESS);
-        check(*fixed == 8 * MIB);
+        check(*movable == 8 * MIB);
         check(cuMemAddressReserve(&address, 8 * MIB, 0, 0, 0) == CUDA_SUCCESS);
         check(cuMemMap(address, 8 * MIB, 0, handle, 0) == CUDA_SUCCESS);
         check(cuMemRelease(handle) == CUDA_SUCCESS);
-        check(*fixed == 8 * MIB);
+        check(*movable == 8 * MIB);
         check(cuMemRetainAllocationHandle(&again, (void *)address) == CUDA_SUCCESS);
         check(cuMemUnmap(address, 8 * MIB) == CUDA_SUCCESS);
-        check(*fixed == 8 * MIB);
+        check(*movable == 8 * MIB);
         check(cuMemRelease(again) == CUDA_SUCCESS);
-        check(*fixed == 0);
+        check(*movable == 0);
         check(cuMemAddressFree(address, 8 * MIB) == CUDA_SUCCESS);
         create(66 * MIB, CUDA_ERROR_OUT_OF_MEMORY);
-        check(*fixed == 0);
+        check(*movable == 0);
 }
 
 static struct mapping *new_mapping(CUdeviceptr address, uint64_t size)

@@ -350,6 +350,38 @@ FAKE_TEST(test_memory_of_cuMemCreate_is_not_given)
         fake_guest_command(GATE_OPEN);
 }
 
+/* What the program does not share is exported all the same: to the manager. */
+FAKE_TEST(test_memory_that_is_not_to_be_exported_moves)
+{
+        const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                           .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+        const CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+                                         CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+        unsigned char contents[2] = { 0, 0 };
+        CUmemGenericAllocationHandle handle;
+        struct instance_page *page = fake_guest_start(GIB);
+        CUmemAllocationProp answer;
+        CUdeviceptr address;
+        int fd;
+
+        check(cuMemCreate(&handle, 2 * MIB, &prop, 0) == CUDA_SUCCESS);
+        check(cuMemAddressReserve(&address, 2 * MIB, 0, 0, 0) == CUDA_SUCCESS);
+        check(cuMemMap(address, 2 * MIB, 0, handle, 0) == CUDA_SUCCESS);
+        check(cuMemSetAccess(address, 2 * MIB, &access, 1) == CUDA_SUCCESS);
+        check(cuMemsetD8_v2(address, 42, 2 * MIB) == CUDA_SUCCESS);
+        check(page->slot[FAKE_SLOT].used[INSTANCE_PAGE_MOVABLE] == 2 * MIB);
+        fake_guest_move();
+        check(cuMemcpyDtoH_v2(contents, address + 2 * MIB - 2, 2) == CUDA_SUCCESS);
+        check(contents[0] == 42 && contents[1] == 42);
+        check(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                           0) == CUDA_ERROR_INVALID_VALUE);
+        check(cuMemGetAllocationPropertiesFromHandle(&answer, handle) == CUDA_SUCCESS);
+        check(answer.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE);
+        check(cuMemUnmap(address, 2 * MIB) == CUDA_SUCCESS);
+        check(cuMemRelease(handle) == CUDA_SUCCESS);
+        check(fake_guest_used(page) == 0);
+}
+
 FAKE_TEST(test_a_part_that_cannot_be_created_leaves_the_others)
 {
         static CUdeviceptr pointers[PIECES_MAX];
@@ -621,6 +653,7 @@ int main(void)
                 cmocka_unit_test(test_memory_comes_back_in_parts),
                 cmocka_unit_test(test_given_memory_takes_the_place_of_created),
                 cmocka_unit_test(test_memory_of_cuMemCreate_is_not_given),
+                cmocka_unit_test(test_memory_that_is_not_to_be_exported_moves),
                 cmocka_unit_test(test_a_part_that_cannot_be_created_leaves_the_others),
                 cmocka_unit_test(test_a_part_can_be_released_again),
                 cmocka_unit_test(test_many_mapped_pieces_keep_no_descriptors),

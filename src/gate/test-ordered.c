@@ -664,8 +664,9 @@ static void keep_idle(uint64_t bytes)
 
 FAKE_TEST(test_idle_memory_of_pools_goes_before_an_allocation_of_any_kind_fails)
 {
-        const CUmemAllocationProp plain = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE };
+        const CUmemAllocationProp sparse = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                             .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                             .allocFlags.usage = 1 }; /* the driver's */
         const CUDA_ARRAY_DESCRIPTOR array = {
                 .Width = 12 * MIB, .Height = 1, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1
         };
@@ -678,7 +679,7 @@ FAKE_TEST(test_idle_memory_of_pools_goes_before_an_allocation_of_any_kind_fails)
 
         page = fake_guest_start(64 * MIB);
         keep_idle(48 * MIB);
-        check_answer(cuMemCreate(&handle, 48 * MIB, &plain, 0), CUDA_SUCCESS);
+        check_answer(cuMemCreate(&handle, 48 * MIB, &sparse, 0), CUDA_SUCCESS);
         check(movable() == 0 && cuMemRelease(handle) == CUDA_SUCCESS);
         keep_idle(48 * MIB);
         check_answer(cuMemAllocManaged(&pointer, 48 * MIB, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);

@@ -110,7 +110,34 @@ static void shared(void)
         (void)close(fd);
 }
 
+static void not_shared(void)
+{
+        const CUmemAllocationProp private = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                              .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+        unsigned long long types = 99;
+        CUmemGenericAllocationHandle handle;
+        CUmemAllocationProp props = { .type = 0 };
+        CUdeviceptr address;
+        int fd = -1;
+
+        compare_start();
+        must(CALL(cuMemCreate, "not to be shared", &handle, PAGE, &private, 0));
+        CALL(cuMemExportToShareableHandle, "not to be shared", &fd, handle, 1, 0);
+        must(CALL(cuMemGetAllocationPropertiesFromHandle, "not to be shared", &props, handle));
+        SAY("not to be shared, what it can be exported as: %d", props.requestedHandleTypes);
+        must(DRIVER(cuMemAddressReserve)(&address, PAGE, 0, 0, 0));
+        must(CALL(cuMemMap, "not to be shared", address, PAGE, 0, handle, 0));
+        must(CALL(cuMemSetAccess, "not to be shared", address, PAGE, &access_desc, 1));
+        CALL(cuPointerGetAttribute, "not to be shared", &types,
+             CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, address);
+        SAY("not to be shared, what the pointer can be exported as: %llu", types);
+        CALL(cuMemsetD8_v2, "not to be shared", address, 1, PAGE);
+        CALL(cuMemUnmap, "not to be shared", address, PAGE);
+        CALL(cuMemRelease, "not to be shared", handle);
+        CALL(cuMemRelease, "not to be shared, again", handle);
+}
+
 const struct compare_case compare_virtual[] = {
-        { "own", own },       { "ordinary", ordinary }, { "wrong-arguments", wrong_arguments },
-        { "shared", shared }, { NULL, NULL },
+        { "own", own },       { "ordinary", ordinary },     { "wrong-arguments", wrong_arguments },
+        { "shared", shared }, { "not-shared", not_shared }, { NULL, NULL },
 };
