@@ -188,30 +188,44 @@ static uint64_t get_on_disk(const struct instance *instance)
         return (instance->reserve ? instance->reserve->size : 0) + spill_use_get_own(instance);
 }
 
-static bool is_first_of_owner(const struct instance *instance)
+static int compare_owners(const void *a, const void *b)
 {
-        const struct instance *other;
+        uid_t one = *(const uid_t *)a, other = *(const uid_t *)b;
 
-        list_for_each(other, &instance->manager->instances, link) {
-                if (other == instance)
-                        return true;
-                if (other->owner == instance->owner && get_on_disk(other) > 0)
-                        return false;
-        }
-        return true;
+        return (one > other) - (one < other);
 }
 
+static uint64_t count_different(uid_t *owners, size_t n)
+{
+        uint64_t n_different = n > 0;
+
+        qsort(owners, n, sizeof(*owners), compare_owners);
+        for (size_t i = 1; i < n; i++)
+                n_different += owners[i] != owners[i - 1];
+        return n_different;
+}
+
+/* Without memory each vGPU counts as a user's: nobody gets more than his share. */
 struct reserve_users reserve_count_users(const struct manager *manager)
 {
         struct reserve_users users = { .all = spill_use_get_coming(manager, (uid_t)-1) };
+        CLEANUP(freep) uid_t *owners = NULL;
         const struct instance *instance;
+        size_t n = 0;
 
+        list_for_each(instance, &manager->instances, link)
+                n++;
+        owners = calloc(n + 1, sizeof(*owners));
+        n = 0;
         list_for_each(instance, &manager->instances, link) {
                 uint64_t bytes = get_on_disk(instance);
 
                 users.all += bytes;
-                users.n += bytes > 0 && is_first_of_owner(instance);
+                if (bytes > 0 && owners)
+                        owners[n] = instance->owner;
+                n += bytes > 0;
         }
+        users.n = owners ? count_different(owners, n) : n;
         return users;
 }
 

@@ -106,12 +106,22 @@ bool restore_room_is_kept(const struct device *device)
         return false;
 }
 
+/* Room that is kept for a restore that the driver was not asked for would be kept until the process ends. */
+static bool is_kept_for_nothing(const struct guest *guest, size_t part)
+{
+        const struct room *kept = guest->room[part].kept.room;
+
+        return kept && !guest->is_dead && find_target(guest, part) != kept;
+}
+
 bool restore_room_is_valid(const struct guest *guest)
 {
         for (size_t part = 0; part < guest->instance->n_parts; part++) {
                 const struct guest_room *own = &guest->room[part];
                 const struct room *room = find_target(guest, part);
 
+                if (is_kept_for_nothing(guest, part))
+                        return false;
                 if (room && !room_is_to(&own->coming, room) && !room_is_to(&own->returning, room) &&
                     !room_is_to(&own->kept, room))
                         return false;

@@ -40,7 +40,7 @@ void restore_room_forget(struct guest *guest);
 /* restore_room_is_kept() - on @device, for any process. */
 bool restore_room_is_kept(const struct device *device);
 
-/* restore_room_is_valid() - has @guest the room of its restore, if the driver may take it? */
+/* restore_room_is_valid() - has @guest the room of its restore, if the driver may take it, and else none that is kept? */
 bool restore_room_is_valid(const struct guest *guest);
 
 #endif

@@ -255,6 +255,27 @@ static void test_a_share_of_the_disk_counts_what_is_being_written(void **state)
         free_manager(manager);
 }
 
+static void test_users_of_the_disk_are_counted_once(void **state)
+{
+        struct manager *manager = make_manager();
+        struct reserve held = { .size = GIB };
+        struct instance vgpus[] = { add(manager, 0, GIB), add(manager, 0, GIB),
+                                    add(manager, 1, GIB), add(manager, 1, GIB) };
+        static const uid_t owners[] = { 7, 5, 7, 6 };
+        struct reserve_users users;
+        (void)state;
+
+        for (size_t i = 0; i < 4; i++) {
+                vgpus[i].owner = owners[i];
+                vgpus[i].reserve = i < 3 ? &held : NULL;
+                link_in(manager, &vgpus[i]);
+        }
+        users = reserve_count_users(manager);
+        assert_int_equal(users.n, 2);
+        assert_int_equal(users.all, 3 * GIB);
+        free_manager(manager);
+}
+
 /* Of one on two devices the pool has to hold both parts, wherever the quotas are too much. */
 static void test_the_pool_can_hold_all_parts(void **state)
 {
@@ -421,6 +442,7 @@ int main(void)
                 cmocka_unit_test(test_a_move_promises_at_its_target_as_well),
                 cmocka_unit_test(test_an_overcommitted_device_promises_what_the_pool_can_hold),
                 cmocka_unit_test(test_a_share_of_the_disk_counts_what_is_being_written),
+                cmocka_unit_test(test_users_of_the_disk_are_counted_once),
                 cmocka_unit_test(test_the_pool_can_hold_all_parts),
                 cmocka_unit_test(test_one_that_comes_in_says_how_far_it_is),
                 cmocka_unit_test(test_the_owner_root_and_ourselves_may_change_it),

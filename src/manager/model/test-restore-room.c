@@ -120,6 +120,19 @@ static void test_of_what_the_driver_was_not_asked_for_nothing_is_kept(void **sta
         expect(fixture, 0, 0);
 }
 
+static void test_room_that_is_kept_for_no_restore_is_found(void **state)
+{
+        struct fixture *fixture = *state;
+
+        resume(fixture, 0);
+        end_operation(fixture);
+        fixture->guest.context.state =
+                GUEST_CONTEXT_SUSPENDED; /* as if it had never been asked for */
+        assert_false(restore_room_is_valid(&fixture->guest));
+        restore_room_forget(&fixture->guest);
+        assert_true(restore_room_is_valid(&fixture->guest));
+}
+
 static void test_the_next_operation_takes_it_over(void **state)
 {
         struct fixture *fixture = *state;
@@ -187,6 +200,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 TEST(test_it_outlives_the_operation_until_the_driver_tells_a_state),
                 TEST(test_of_what_the_driver_was_not_asked_for_nothing_is_kept),
+                TEST(test_room_that_is_kept_for_no_restore_is_found),
                 TEST(test_the_next_operation_takes_it_over),
                 TEST(test_the_way_back_stays_when_it_has_to_arrive_first),
                 TEST(test_the_next_manager_promises_it_at_once),

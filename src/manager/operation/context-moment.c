@@ -43,6 +43,8 @@ void context_step_back(struct guest *guest)
 {
         context_become(&guest->context, guest->participant->context.before.context,
                        &guest->participant->context.before.target);
+        if (guest->context.state != GUEST_CONTEXT_RESUMING)
+                restore_room_forget(guest);
         (void)recovery_store_process(guest);
 }
 
