@@ -171,6 +171,33 @@ static void test_it_goes_back_when_a_program_outside_has_ended(void **state)
         assert_null(find("a")->part[0].residency.promise.room);
 }
 
+static uint64_t most_promised;
+
+static bool is_back_from_pool(void)
+{
+        const struct guest *guest = list_entry(find("a")->guests.next, struct guest, link);
+
+        if (guest->room[0].handed.room && guest->room[0].handed.bytes > most_promised)
+                most_promised = guest->room[0].handed.bytes;
+        return is_back();
+}
+
+/* It has no room twice, so it goes by way of the pool: what it lets go of on the device is to come back there. */
+static void test_the_room_of_what_waits_in_the_pool_is_promised(void **state)
+{
+        (void)state;
+        has_outside_ended = true;
+        most_promised = 0;
+        world.do_maps_fail = true;
+        world.n_full_creates = 3;
+        fail_to_leave(10000);
+        world_wait(is_back_from_pool);
+        assert_true(most_promised > 0);
+        assert_int_equal(world.n_full_creates, 0);
+        assert_int_equal(room_owed(&world.manager->device[0].room), 0);
+        world.do_maps_fail = false;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -179,9 +206,12 @@ int main(void)
                 TEST(test_one_leaves_while_the_undo_waits),
                 TEST(test_one_leaves_after_the_undo_has_given_up),
                 TEST(test_it_goes_back_when_a_program_outside_has_ended),
+                TEST(test_the_room_of_what_waits_in_the_pool_is_promised),
         };
 
-        setenv("OPENVGPU_FAULT", "suspend.moved=fail@1,suspend.moved=fail@3,suspend.moved=fail@5",
+        setenv("OPENVGPU_FAULT",
+               "suspend.moved=fail@1,suspend.moved=fail@3,suspend.moved=fail@5,"
+               "suspend.moved=fail@6",
                1);
         world.options.overcommit = 1;
         world.options.swap_percent = 10;

@@ -24,6 +24,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance-life.h"
 #include "manager/model/restore-room.h"
+#include "manager/operation/handover.h"
 #include "manager/startup.h"
 #include "wire/gate.h"
 #include "wire/mover.h"
@@ -305,6 +306,7 @@ static void send_result(const struct world_guest *guest, enum gate_message answe
         const struct gate_result message = {
                 .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, answer },
                 .error = error,
+                .driver_code = error == ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS,
                 .bytes = (uint64_t)__builtin_popcount(guest->has) * ALLOCATION_SIZE,
                 .state = guest->state,
         };
@@ -365,6 +367,20 @@ static void create(struct world_guest *guest, uint32_t which)
         send_result(guest, GATE_CREATED, 0);
 }
 
+/* True: it has answered that there is no memory. */
+static bool refuse_memory(const struct world_guest *guest, uint16_t message)
+{
+        if (message == GATE_MAP && world.do_maps_fail) {
+                send_result(guest, GATE_MAPPED, EIO);
+        } else if (message == GATE_CREATE && world.n_full_creates > 0) {
+                world.n_full_creates--;
+                send_result(guest, GATE_CREATED, ENOMEM);
+        } else {
+                return false;
+        }
+        return true;
+}
+
 static void answer_as_guest(struct world_guest *guest, const struct gate_command *command)
 {
         static const uint16_t answers[] = { [GATE_EXPORT] = GATE_EXPORTED,
@@ -378,6 +394,8 @@ static void answer_as_guest(struct world_guest *guest, const struct gate_command
                                   ? world.guest_error
                                   : 0;
 
+        if (refuse_memory(guest, message))
+                return;
         if (error)
                 world.guest_error = 0;
         if (is_closing)
@@ -465,7 +483,8 @@ static void check_rooms(void)
                 assert(room_is_valid(&world.manager->device[i].room));
         list_for_each(instance, &world.manager->instances, link)
                 list_for_each(guest, &instance->guests, link)
-                        assert(restore_room_is_valid(guest) && guest_is_valid(guest));
+                        assert(restore_room_is_valid(guest) && handover_is_valid(guest) &&
+                               guest_is_valid(guest));
 }
 
 void world_restart(void)

@@ -49,7 +49,10 @@ extern struct world {
         bool are_guests_silent, are_movers_silent;
         bool do_movers_linger; /* the manager kills them in vain */
         int guest_error;       /* of the next answer of a guest: a positive errno */
-        int mover_error;       /* and of a mover: a negative one */
+        bool do_maps_fail;     /* a guest cannot map again what it has let go of */
+        unsigned int
+                n_full_creates; /* so often the driver has no memory for what a guest creates */
+        int mover_error;        /* and of a mover: a negative one */
         /* A target that answers a request itself: true. The header begins the packet. */
         bool (*answer_request)(size_t device, const struct mover_header *request);
         const uint8_t *

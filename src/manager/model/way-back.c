@@ -53,7 +53,7 @@ static uint64_t memory_bytes(const struct guest *guest, size_t part, const struc
                 else if (memory->source >= 0 && first == 0)
                         first = memory->size;
         }
-        if (room_is_to(&guest->room[0].handed, &device->room))
+        if (room_is_to(&guest->room[part].handed, &device->room))
                 return 0;
         return parked > 0 ? parked : first;
 }

@@ -124,14 +124,58 @@ bool handover_has_parked(const struct guest *guest)
         return sum_parked(guest) > 0;
 }
 
+static uint64_t sum_parked_of(const struct guest *guest, size_t part)
+{
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < guest->n_memory; i++)
+                if (guest->memory[i].is_parked && guest->memory[i].part == part)
+                        sum += guest->memory[i].size;
+        return sum;
+}
+
+void handover_expect_guest_back(const struct operation *operation, struct guest *guest)
+{
+        const struct instance *instance = guest->instance;
+        const struct place *source = &operation->source;
+
+        for (size_t i = 0; i < instance->n_parts; i++) {
+                struct room_promise *promise = &guest->room[i].handed;
+                uint64_t bytes = sum_parked_of(guest, i);
+                bool was_promised = promise->room != NULL;
+
+                room_forget(promise);
+                if (bytes > 0)
+                        room_promise(&source->device[i]->room, promise, bytes);
+                if (was_promised != (bytes > 0))
+                        ceiling_look(source->device[i]);
+        }
+}
+
+bool handover_is_valid(const struct guest *guest)
+{
+        const struct operation *operation = guest->instance->operation;
+
+        if (!operation || !operation->is_undoing || guest->is_dead ||
+            operation->kind->number == OPERATION_RESUME)
+                return true;
+        for (size_t i = 0; i < guest->instance->n_parts; i++) {
+                const struct room_promise *promise = &guest->room[i].handed;
+                uint64_t bytes = sum_parked_of(guest, i);
+
+                if (bytes > 0 && (!room_is_to(promise, &operation->source.device[i]->room) ||
+                                  promise->bytes < bytes))
+                        return false;
+        }
+        return true;
+}
+
 void handover_expect_back(struct operation *operation)
 {
         struct guest *guest;
 
         operation_for_each_guest(guest, operation)
-                if (sum_parked(guest) > 0)
-                        room_promise(&operation->source.device[0]->room, &guest->room[0].handed,
-                                     sum_parked(guest));
+                handover_expect_guest_back(operation, guest);
 }
 
 void handover_end(struct operation *operation)
@@ -139,7 +183,8 @@ void handover_end(struct operation *operation)
         struct guest *guest;
 
         list_for_each(guest, &operation->instance->guests, link)
-                room_forget(&guest->room[0].handed);
+                for (size_t i = 0; i < operation->instance->n_parts; i++)
+                        room_forget(&guest->room[i].handed);
 }
 
 bool handover_has_passed(const struct operation *operation)

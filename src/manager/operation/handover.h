@@ -7,7 +7,7 @@
  *
  * The one that leaves (operation->hands_over) lets go of its memory in parts, as soon as each is in the pool. Such
  * memory is parked (undo-release.h): should the operation be undone, it comes back from the pool. The room for that
- * is promised to it (guest->room[0].handed), until the end is recorded.
+ * is promised to it (guest->room[].handed), until the end is recorded.
  *
  * The one that comes (operation->is_early; one on a device) creates and fills its memory in parts, in what is free
  * and as more becomes free (arrival.h). The promises of those that hand over do not count for it, and it is the only one of whom
@@ -51,6 +51,12 @@ bool handover_has_parked(const struct guest *guest);
 
 /* handover_expect_back() - after a restart: what is parked will need its room. */
 void handover_expect_back(struct operation *operation);
+
+/* handover_expect_guest_back() - of one, whenever what is parked of it changes in an undo. */
+void handover_expect_guest_back(const struct operation *operation, struct guest *guest);
+
+/* handover_is_valid() - is the room promised to @guest that its parked memory will need to come back? */
+bool handover_is_valid(const struct guest *guest);
 
 /* handover_end() - it is recorded: nothing of @operation's comes back. */
 void handover_end(struct operation *operation);

@@ -91,7 +91,7 @@ static bool has_promise(const struct instance *instance, const struct room *room
                         has |= room_is_to(&guest->room[i].coming, room) ||
                                room_is_to(&guest->room[i].arriving, room) ||
                                room_is_to(&guest->room[i].returning, room) ||
-                               room_is_to(&guest->room[0].handed, room);
+                               room_is_to(&guest->room[i].handed, room);
         }
         return has;
 }

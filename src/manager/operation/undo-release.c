@@ -84,6 +84,8 @@ static void on_parked(struct guest *guest, bool is_done)
                 end(guest);
                 return;
         }
+        handover_expect_guest_back(operation,
+                                   guest); /* nobody shall take what is about to be free */
         for (size_t i = guest->participant->copy.first;
              i < guest->participant->copy.first + guest->participant->copy.n; i++)
                 guest_close_source(guest, &guest->memory[i]);
@@ -154,6 +156,7 @@ static void on_filled(struct guest *guest, bool is_done)
                 guest_close_target(guest, memory);
                 memory->is_parked = false;
         }
+        handover_expect_guest_back(guest->instance->operation, guest);
         operation_pass(guest->instance->operation, "release-undone");
         next_part(guest);
 }
