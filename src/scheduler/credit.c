@@ -33,17 +33,36 @@ static void member_accrue(const struct scheduler *scheduler, struct scheduler_me
         member->credit -= spent < member->credit ? spent : member->credit;
 }
 
-void credit_accrue(struct scheduler *scheduler, uint64_t now)
+static void accrue(struct scheduler *scheduler, uint64_t ns)
 {
-        uint64_t ns = now > scheduler->accrued_ns ? now - scheduler->accrued_ns : 0;
         struct scheduler_member *member;
 
-        scheduler->accrued_ns = now;
-        if (ns > SCHEDULER_RUN_MAX || scheduler->settings.policy == SCHEDULER_FIXED_SHARE)
-                return;
         list_for_each(member, &scheduler->members, link)
                 if (member->is_interactive)
                         member_accrue(scheduler, member, ns);
+}
+
+/* What was saved under another policy. */
+static void forget_credit(struct scheduler *scheduler)
+{
+        struct scheduler_member *member;
+
+        list_for_each(member, &scheduler->members, link) {
+                member->credit = 0;
+                member->is_urgent = false;
+        }
+        scheduler->cut = NULL;
+}
+
+void credit_accrue(struct scheduler *scheduler, uint64_t now)
+{
+        uint64_t ns = now > scheduler->accrued_ns ? now - scheduler->accrued_ns : 0;
+
+        scheduler->accrued_ns = now;
+        if (scheduler->settings.policy == SCHEDULER_FIXED_SHARE)
+                forget_credit(scheduler);
+        else if (ns <= SCHEDULER_RUN_MAX)
+                accrue(scheduler, ns);
 }
 
 /* One in whose way no turn is, is on the device anyway. Urgent ones do not end each other's turns. */

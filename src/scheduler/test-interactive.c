@@ -338,6 +338,27 @@ static void decide(struct world *world)
                 scheduler_begin(&world->scheduler, &order, world->now);
 }
 
+/* Nor do they know what was saved before they were set: it would never be spent. */
+static void test_fixed_shares_forget_what_was_saved(void **state)
+{
+        const struct scheduler_settings fixed = { .policy = SCHEDULER_FIXED_SHARE,
+                                                  .is_adaptive = true,
+                                                  .frequency = 100 };
+        const uint32_t shares[] = { 50, 50 };
+        struct world world;
+
+        (void)state;
+        world_init(&world, &adaptive, 2, shares);
+        scheduler_set_class(&world.scheduler, &world.member[0], true);
+        scheduler_set_work(&world.scheduler, &world.member[1], true);
+        for (; world.now < SECOND; world.now += 5 * MS)
+                decide(&world);
+        assert_true(world.member[0].credit > 0);
+        scheduler_configure(&world.scheduler, &fixed);
+        world_run(&world, 10 * SECOND);
+        assert_in_range(world.work[1] / MS, 4000, 5500);
+}
+
 static void test_whoever_leaves_leaves_nothing(void **state)
 {
         const uint32_t shares[] = { 20, 40, 40 };
@@ -375,6 +396,7 @@ int main(void)
                 cmocka_unit_test(test_a_turn_that_was_cut_goes_on),
                 cmocka_unit_test(test_two_and_two),
                 cmocka_unit_test(test_fixed_shares_know_no_classes),
+                cmocka_unit_test(test_fixed_shares_forget_what_was_saved),
                 cmocka_unit_test(test_whoever_leaves_leaves_nothing),
         };
 
