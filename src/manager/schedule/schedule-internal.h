@@ -56,8 +56,7 @@ struct schedule {
         struct scheduler scheduler;
         struct list vgpus;
         uint32_t n_guests;
-        uint64_t looked_ns; /* when the thread did so last */
-        int failure;        /* the calls are not allowed: why */
+        int failure; /* the calls are not allowed: why */
 
         struct channels **on, **off; /* room for all guests */
         uint32_t room;

@@ -19,7 +19,7 @@
 /* Where the kernel cannot tell that work of a vGPU of the class interactive has changed. */
 #define LOOK_EAGER_NS 1000000
 
-/* And where it can: not sooner after the last look. */
+/* And where it can: not sooner after the end of the last look. */
 #define LOOK_LEAST_NS 100000
 
 /* Where there is nothing to enforce. */
@@ -409,7 +409,7 @@ static void wait_begin(struct wait *wait, struct schedule *schedule)
         wait->n = wait->n_eager = 0;
         wait_add(wait, &schedule->n_wakes, FUTEX_PRIVATE_FLAG);
         list_for_each(vgpu, &schedule->vgpus, link)
-                if (vgpu->member.is_interactive && vgpu->n_guests > 0) {
+                if (vgpu->member.is_interactive && !vgpu->is_held && vgpu->n_guests > 0) {
                         wait_add(wait, &vgpu->page->n_changes, 0);
                         wait->n_eager++;
                 }
@@ -421,7 +421,7 @@ static struct timespec timespec_of(uint64_t ns)
                                   .tv_nsec = (long)(ns % 1000000000u) };
 }
 
-/* Before Linux 5.16 only for schedule_wake(), and so not for long. */
+/* Before Linux 5.16, and where it is forbidden (seccomp), only for schedule_wake(), and so not for long. */
 static void wait_plainly(const struct wait *wait, struct schedule *schedule, uint64_t ns)
 {
         uint64_t most = clock_now(CLOCK_MONOTONIC) + LOOK_EAGER_NS;
@@ -431,13 +431,20 @@ static void wait_plainly(const struct wait *wait, struct schedule *schedule, uin
                 &until, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
-/* One that changes its mind all the time does not keep the thread busy. */
-static void wait_a_little(const struct schedule *schedule)
+/*
+ * One that changes its mind all the time does not keep the thread busy, nor the lock from the others, however long a look
+ * takes.
+ */
+static void wait_a_little(void)
 {
-        const struct timespec until = timespec_of(schedule->looked_ns + LOOK_LEAST_NS);
+        const struct timespec pause = timespec_of(LOOK_LEAST_NS);
 
-        if (clock_now(CLOCK_MONOTONIC) < schedule->looked_ns + LOOK_LEAST_NS)
-                clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+}
+
+static bool can_wait_again(int error)
+{
+        return error == EAGAIN || error == ETIMEDOUT || error == EINTR;
 }
 
 /* @wait was begun before the look after which it is waited; the lock is let go meanwhile. */
@@ -447,12 +454,11 @@ static void wait_until(const struct wait *wait, struct schedule *schedule, uint6
 
         pthread_mutex_unlock(&schedule->lock);
         if (wait->n_eager > 0)
-                wait_a_little(schedule);
+                wait_a_little();
         if (syscall(SYS_futex_waitv, wait->on, wait->n, 0, &until, CLOCK_MONOTONIC) < 0 &&
-            errno == ENOSYS)
+            !can_wait_again(errno))
                 wait_plainly(wait, schedule, ns);
         pthread_mutex_lock(&schedule->lock);
-        schedule->looked_ns = clock_now(CLOCK_MONOTONIC);
 }
 
 static void *run_schedule(void *argument)
