@@ -129,7 +129,7 @@ def gate_patience(rows, prototypes):
 def gate_map(rows, _):
     """And ioctl() and mmap(), by which the driver's library talks to its kernel module (object.h); jumps (leave.h) and signals (section.h)."""
     yield "{ global:\n\tioctl;\n\tmmap;\n\tmmap64;"
-    yield "\tlongjmp;\n\t_longjmp;\n\tsiglongjmp;\n\t__longjmp_chk;\n\tsigaction;\n\tsignal;\n\tbsd_signal;\n\tssignal;\n\tsysv_signal;\n\t__sysv_signal;\n\tsigset;"
+    yield "\tlongjmp;\n\t_longjmp;\n\tsiglongjmp;\n\t__longjmp_chk;\n\tpthread_exit;\n\tthrd_exit;\n\tsigaction;\n\tsignal;\n\tbsd_signal;\n\tssignal;\n\tsysv_signal;\n\t__sysv_signal;\n\tsigset;"
     yield from (f"\t{row.name};" for row in rows if row.gate != "hide")
     yield "local: *; };"
 

@@ -51,7 +51,6 @@ static void thread_ends(void *value)
 {
         struct caller *caller = value;
 
-        leave_undo_all();         /* pthread_exit() in a handler that has interrupted a wait */
         caller_self = &no_caller; /* first: a mark in a record of no list would be seen by nobody */
         pthread_mutex_lock(&callers.lock);
         unlink_locked(caller);

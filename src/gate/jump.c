@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * longjmp() and its other names as the program finds them, because the gate is loaded before libc: see leave.h. The jump
- * itself is the C library's.
+ * itself is the C library's. So is the end of a thread: what lies on its stack is undone before anything runs there.
  */
 /* Else one name stands for another. */
 #undef _FORTIFY_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <threads.h>
 
 #include "gate/caller.h"
 #include "gate/leave.h"
@@ -41,16 +43,24 @@ static int knows_buffers(void)
         return there <= here && here - there < 4096;
 }
 
-static jump_function find(const char *name)
+static void find_function(const char *name, void *ret_function)
 {
         void *symbol = dlsym(RTLD_NEXT, name);
+
+        memcpy(ret_function, &symbol, sizeof(symbol));
+}
+
+static jump_function find(const char *name)
+{
         jump_function found;
 
-        memcpy(&found, &symbol, sizeof(found));
+        find_function(name, &found);
         return found;
 }
 
 static int is_known;
+static void (*next_pthread_exit)(void *result);
+static void (*next_thrd_exit)(int result);
 static jump_function next_longjmp, next__longjmp, next_siglongjmp, next___longjmp_chk;
 
 /* At once: dlsym() is nothing for a signal handler. */
@@ -60,6 +70,8 @@ static __attribute__((constructor)) void prepare(void)
         next__longjmp = find("_longjmp");
         next_siglongjmp = find("siglongjmp");
         next___longjmp_chk = find("__longjmp_chk");
+        find_function("pthread_exit", &next_pthread_exit);
+        find_function("thrd_exit", &next_thrd_exit);
         is_known = knows_buffers();
 }
 
@@ -102,3 +114,18 @@ JUMP(longjmp)
 JUMP(_longjmp)
 JUMP(siglongjmp)
 JUMP(__longjmp_chk)
+
+/* All of the thread's stacks is given up. */
+#define EXIT(name, type)                                                         \
+        __attribute__((visibility("default"), noreturn)) void name(type result); \
+        void name(type result)                                                   \
+        {                                                                        \
+                leave(UINTPTR_MAX);                                              \
+                if (!next_##name) /* from a constructor before ours */           \
+                        find_function(#name, &next_##name);                      \
+                next_##name(result);                                             \
+                __builtin_unreachable();                                         \
+        }
+
+EXIT(pthread_exit, void *)
+EXIT(thrd_exit, int)

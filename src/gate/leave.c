@@ -51,22 +51,12 @@ bool leave_is_any(void)
         return innermost != NULL;
 }
 
-static void undo_innermost(void)
-{
-        struct leave *leave = innermost;
-
-        innermost = leave->outer;
-        leave->undo(leave);
-}
-
 void leave_undo(const struct leave_jump *jump)
 {
-        while (innermost && leave_is_left(jump, (uintptr_t)innermost))
-                undo_innermost();
-}
+        while (innermost && leave_is_left(jump, (uintptr_t)innermost)) {
+                struct leave *leave = innermost;
 
-void leave_undo_all(void)
-{
-        while (innermost)
-                undo_innermost();
+                innermost = leave->outer;
+                leave->undo(leave);
+        }
 }

@@ -6,8 +6,8 @@
  * A signal handler of the program that has interrupted a call of the driver, or a wait of the gate, may leave it by
  * longjmp(), or end its thread. Nothing of it returns then: the call would count for ever, and every suspend would wait for it.
  *
- * The gate finds longjmp() before the C library does (jump.c), and so learns of it in time: whatever lies on the
- * part of the stack that is given up is undone. What must be undone is said here, by a record on the stack; the calls
+ * The gate finds longjmp() and pthread_exit() before the C library does (jump.c), and so learns of it in time: whatever lies on
+ * the part of the stack that is given up is undone. What must be undone is said here, by a record on the stack; the calls
  * themselves are those of caller.h.
  */
 
@@ -37,8 +37,5 @@ bool leave_is_left(const struct leave_jump *jump, uintptr_t address);
 /* leave_is_any() - is anything to be undone? leave_undo() - undo what goes with the jump. */
 bool leave_is_any(void);
 void leave_undo(const struct leave_jump *jump);
-
-/* leave_undo_all() - the calling thread ends. */
-void leave_undo_all(void);
 
 #endif

@@ -662,6 +662,37 @@ FAKE_TEST(test_so_is_one_of_a_thread_that_has_ended)
         check_that_imports_work();
 }
 
+static void use_stack(void *unused)
+{
+        char bytes[16384];
+
+        (void)unused;
+        memset(bytes, 0xff, sizeof(bytes));
+        __asm__ volatile("" : : "r"(bytes) : "memory");
+}
+
+static void *import_and_clean_up(void *unused)
+{
+        pthread_cleanup_push(use_stack, NULL);
+        (void)import_in_thread(unused);
+        pthread_cleanup_pop(0);
+        return NULL;
+}
+
+/* What was on its stack is overwritten by what runs at its end. */
+FAKE_TEST(test_also_of_one_that_cleans_up)
+{
+        pthread_t thread;
+
+        start(end_thread, 0);
+        fake_maker_start(0);
+        thread = start_thread(import_and_clean_up);
+        (void)receive_question();
+        check(pthread_kill(thread, SIGUSR1) == 0);
+        check(pthread_join(thread, NULL) == 0 && n_imported == 0);
+        check_that_imports_work();
+}
+
 FAKE_TEST(test_a_cancelled_thread_ends_behind_its_import)
 {
         struct gate_import question;
@@ -711,6 +742,7 @@ int main(void)
                 cmocka_unit_test(test_a_handler_in_an_import_may_import),
                 cmocka_unit_test(test_an_import_that_was_left_by_a_jump_is_asked_for_no_more),
                 cmocka_unit_test(test_so_is_one_of_a_thread_that_has_ended),
+                cmocka_unit_test(test_also_of_one_that_cleans_up),
                 cmocka_unit_test(test_a_cancelled_thread_ends_behind_its_import),
                 cmocka_unit_test(test_a_process_whose_handler_ends_it_in_an_import_ends),
         };
