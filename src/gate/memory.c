@@ -78,16 +78,17 @@ void memory_displace(const struct mapping *mapping)
                 reservation_free(mapping->address, mapping->size);
 }
 
-static void put_aside(struct mapping *mapping)
+static void put_aside(struct block *block)
 {
-        if (!mapping->block)
+        if (!block)
                 return;
         pthread_mutex_lock(&memory_lock);
-        block_empty(mapping->block);
-        mapping->block->next_idle = first_idle;
-        first_idle = TAKE(mapping->block);
+        block_empty(block);
+        block->next_idle = first_idle;
+        first_idle = block;
         pthread_mutex_unlock(&memory_lock);
 }
+DEFINE_CLEANUP(struct block *, put_aside);
 
 static struct block *take_idle(void)
 {
@@ -120,7 +121,7 @@ static CUresult discard(struct mapping *mapping)
                 mapping_release(mapping);
         }
         memory_displace(mapping);
-        put_aside(mapping);
+        put_aside(TAKE(mapping->block));
         mapping_free(mapping);
         return CUDA_SUCCESS;
 }
@@ -223,7 +224,7 @@ static bool take_from_blocks(CUcontext context, uint32_t size, CUdeviceptr *ret_
 static CUresult allocate_small(CUdeviceptr *ret_address, CUcontext context, CUdevice device,
                                uint32_t size)
 {
-        CLEANUP(freep) struct block *block = NULL;
+        CLEANUP(put_asidep) struct block *block = NULL;
         struct mapping *mapping;
         uint32_t offset;
         CUresult result;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies and sets beyond the end of an allocation are refused as the driver does it, and no others. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -169,6 +170,29 @@ FAKE_TEST(test_freed_memory_is_of_no_allocation)
         check(cuMemFree_v2(kept) == CUDA_SUCCESS);
 }
 
+/* A copy of another thread may still look at one. */
+FAKE_TEST(test_what_is_known_of_small_ones_is_never_freed)
+{
+        const uint64_t size = 100000, n = BLOCK_SIZE / size + 1;
+        CUdeviceptr small[BLOCK_SIZE / 100000 + 1], other;
+        const void *block;
+        void *mine;
+
+        start();
+        for (size_t i = 0; i < n; i++)
+                small[i] = allocate(size);
+        block = (const void *)(uintptr_t)(range_page[(small[0] - range_base) / BLOCK_SIZE] &
+                                          ~RANGE_BLOCK);
+        for (size_t i = 0; i < n; i++)
+                check(cuMemFree_v2(small[i]) == CUDA_SUCCESS);
+        (void)allocate(GIB - BLOCK_SIZE);
+        while (cuMemAlloc_v2(&other, size) == CUDA_SUCCESS)
+                ;
+        mine = calloc(1, sizeof(struct block));
+        check(mine && mine != block);
+        free(mine);
+}
+
 FAKE_TEST(test_it_is_the_same_after_a_move)
 {
         CUdeviceptr small, large;
@@ -191,6 +215,7 @@ int main(void)
                 cmocka_unit_test(test_so_are_slices_and_batches),
                 cmocka_unit_test(test_what_may_be_right_is_left_to_the_driver),
                 cmocka_unit_test(test_freed_memory_is_of_no_allocation),
+                cmocka_unit_test(test_what_is_known_of_small_ones_is_never_freed),
                 cmocka_unit_test(test_it_is_the_same_after_a_move),
         };
 
