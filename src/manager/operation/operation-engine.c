@@ -154,10 +154,10 @@ static void finish(struct operation *operation, bool has_succeeded)
         drop_jobs(instance);
         instance->operation = NULL;
         memset(&instance->course, 0, sizeof(instance->course));
+        operation_free(operation); /* with what it has of those that are freed now */
         free_guests_marked_dead(instance);
         recovery_sync_slabs(manager);
         pool_unpause(manager->pool);
-        operation_free(operation);
         observer_tell_instance(&manager->observers, instance, INSTANCE_LET_GO);
         if (next)
                 control_call_again(next);

@@ -34,6 +34,8 @@ int participants_new(struct instance *instance)
         struct guest *guest;
 
         list_for_each(guest, &instance->guests, link) {
+                if (guest->presence == GUEST_JOINING)
+                        continue; /* it may be buried at any time */
                 guest->participant = participant_new(guest);
                 if (!guest->participant)
                         return -ENOMEM;

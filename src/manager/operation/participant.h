@@ -121,7 +121,7 @@ struct participant {
         size_t return_width; /* so many allocations at once come back (undo-release.c) */
 };
 
-/* participants_new() - of all processes of @instance. Errors: -ENOMEM. */
+/* participants_new() - of all processes of @instance that have joined. Errors: -ENOMEM. */
 int participants_new(struct instance *instance);
 
 /* participants_free() - of those that have one. No mover may have a job of them any more. */

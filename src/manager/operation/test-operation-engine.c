@@ -8,14 +8,17 @@
 #include "base/cleanup.h"
 #include "base/size.h"
 #include "base/test.h"
+#include "daemon/process.h"
 #include "manager/control/control.h"
 #include "manager/model/backlog.h"
 #include "manager/model/device.h"
+#include "manager/model/guest-life.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/participant.h"
 
 /* What happened, a letter each: a step, in capitals its undoing, '+' or '-' the answer. */
 static char story[64];
@@ -205,6 +208,7 @@ static int set_up(void **state)
         assert_int_equal(page_create(&fixture->instance.part[0].page, GIB), 0);
         list_init(&fixture->instance.guests);
         list_init(&fixture->instance.turns);
+        list_init(&fixture->instance.launches);
         list_append(&manager->instances, &fixture->instance.link);
         fixture->guest = (struct guest){ .instance = &fixture->instance, .slot = UINT32_MAX };
         list_append(&fixture->instance.guests, &fixture->guest.link);
@@ -341,6 +345,43 @@ static void test_a_step_is_over_with_the_last_of_its_parts(void **state)
         assert_string_equal(story, "abccrt+z");
 }
 
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        (void)source, (void)usec, (void)userdata;
+        return 0;
+}
+
+/* The timer of a process that has died would find it freed. */
+static void test_what_it_has_of_the_dead_goes_with_it(void **state)
+{
+        struct fixture *fixture = *state;
+        struct guest *guests[2]; /* one that has died, and one that has not joined */
+        sd_event_source *timer;
+        uint64_t start_time;
+
+        assert_int_equal(process_get_start_time(getpid(), &start_time), 0);
+        for (size_t i = 0; i < 2; i++)
+                assert_int_equal(
+                        guest_new(&guests[i], &fixture->instance, getpid(), getuid(), start_time),
+                        0);
+        guest_set_presence(guests[1], GUEST_JOINING);
+        fault.run = 'b';
+        fault.waits = true;
+        start(fixture);
+        assert_null(guests[1]->participant);
+        assert_true(sd_event_add_time_relative(
+                            fixture->manager.event, &guests[0]->participant->arrival.timer,
+                            CLOCK_MONOTONIC, 3600 * UINT64_C(1000000), 0, on_time, guests[0]) >= 0);
+        timer = sd_event_source_ref(guests[0]->participant->arrival.timer);
+        guests[0]->is_dead = true;
+        operation_end_part(waiting);
+        turn(fixture);
+        assert_string_equal(story, "abccrt+z");
+        assert_int_equal(sd_event_source_get_enabled(timer, NULL), 0);
+        sd_event_source_unref(timer);
+        guest_unload(guests[1]);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 static void test_what_a_kind_does_not_take_is_refused(void **state)
@@ -365,6 +406,7 @@ int main(void)
                 TEST(test_what_a_kind_does_not_take_is_refused),
                 TEST(test_what_cannot_be_undone_has_failed),
                 TEST(test_a_step_is_over_with_the_last_of_its_parts),
+                TEST(test_what_it_has_of_the_dead_goes_with_it),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
