@@ -146,7 +146,8 @@ static void write_launch(struct writer *writer, const struct launch *launch)
         write_process(writer, &(struct vgpu_process){ .pid = launch->pid,
                                                       .name = name,
                                                       .container_name = "",
-                                                      .context = "" });
+                                                      .context = "",
+                                                      .context_reason = "" });
 }
 
 /* One that has ended is not shown while it waits to be buried. */
