@@ -350,7 +350,9 @@ void instance_bury(struct guest *guest)
                              is_replaced ? "process became another program" : "process ended",
                              "vgpu=%s pid=%d name=%s", instance->name, (int)guest->pid,
                              log_quote(quoted, guest->name));
+        instance->manager->leaving = guest;
         guest_leave(guest);
+        instance->manager->leaving = NULL;
         if (is_replaced)
                 guest_succeed(guest);
         if (instance->operation && guest->presence != GUEST_JOINING)
@@ -363,6 +365,8 @@ void instance_bury_at_last(struct guest *guest)
 {
         struct instance *instance = guest->instance;
 
+        if (instance->manager->leaving == guest)
+                return; /* who tells that it leaves buries it behind that */
         guest_free(guest);
         observer_tell_instance(&instance->manager->observers, instance, INSTANCE_RETRY);
         backlog_room_came(instance->manager->backlog);
