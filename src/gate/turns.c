@@ -71,9 +71,10 @@ static struct {
         uint64_t bound_ns; /* when it was marked */
 } turns = { .bound = PTHREAD_MUTEX_INITIALIZER, .bound_size = 1 };
 
+/* A thread that gets work may publish while the agent does, so what was said last is written last. */
 static void publish(enum instance_page_work work)
 {
-        uint32_t slot;
+        uint32_t slot, said;
         struct instance_page *page;
 
         if (atomic_exchange(&turns.work, work) == work)
@@ -83,7 +84,10 @@ static void publish(enum instance_page_work work)
                 return;
         if (work == INSTANCE_PAGE_WORKING)
                 atomic_fetch_add(&page->slot[slot].n_works, 1);
-        atomic_store(&page->slot[slot].work, work);
+        do {
+                said = atomic_load(&turns.work);
+                atomic_store(&page->slot[slot].work, said);
+        } while (atomic_load(&turns.work) != said);
         if (atomic_load(&page->is_eager) == 0)
                 return;
         atomic_fetch_add(&page->n_changes, 1);
