@@ -16,15 +16,21 @@ static uint64_t part_of(uint64_t ns, uint32_t parts)
         return ns * parts / SCHEDULER_WHOLE;
 }
 
+/* It is spent more slowly the more the member is entitled to, so less of it is saved. */
+static uint64_t most_of(const struct scheduler_member *member)
+{
+        return part_of(CREDIT_MAX, SCHEDULER_WHOLE - member->entitled);
+}
+
 /* While nobody else wants the device, its time is not paid for. */
 static void member_accrue(const struct scheduler *scheduler, struct scheduler_member *member,
                           uint64_t ns)
 {
-        uint64_t spent;
+        uint64_t spent, most = most_of(member);
 
         if (!member_is_on(scheduler, member)) {
                 member->credit += part_of(ns, member->entitled);
-                member->credit = member->credit < CREDIT_MAX ? member->credit : CREDIT_MAX;
+                member->credit = member->credit < most ? member->credit : most;
                 return;
         }
         if (scheduler->order.mode == SCHEDULER_FREE)

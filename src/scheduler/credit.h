@@ -4,8 +4,8 @@
 
 /*
  * The class interactive. Such a member saves the time that it is entitled to while others have the device, up to
- * half a second. When it gets work it is urgent: it has the device at once, in the middle of the turn of another,
- * and keeps it as long as it has work and credit. Afterwards it takes turns as others do. What it spends is
+ * what lets it have the device for half a second on end. When it gets work it is urgent: it has the device at once, in
+ * the middle of the turn of another, and keeps it as long as it has work and credit. Afterwards it takes turns as others do. What it spends is
  * charged to its credit whether it was urgent or not, so in the long run it has no more than it is entitled to.
  * A jump costs credit as well, about what the two switches take from the others.
  *
@@ -14,7 +14,7 @@
 
 #include "scheduler/member.h"
 
-#define CREDIT_MAX  500000000u /* ns: so long it may have the device at once */
+#define CREDIT_MAX  500000000u /* ns: so long it may have the device on end */
 #define CREDIT_JUMP 1000000u   /* ns: of a jump */
 
 /* credit_accrue() - what has been saved and spent under the order in force, up to @now. */

@@ -359,6 +359,29 @@ static void test_fixed_shares_forget_what_was_saved(void **state)
         assert_in_range(world.work[1] / MS, 4000, 5500);
 }
 
+static void test_nobody_waits_for_longer_than_half_a_second(void **state)
+{
+        (void)state;
+        for (uint32_t share = 2; share < 100; share += 16) {
+                const uint32_t shares[] = { share, 100 - share };
+                struct world world;
+                uint64_t start;
+
+                world_init(&world, &best_effort, 2, shares);
+                scheduler_set_class(&world.scheduler, &world.member[0], true);
+                scheduler_set_work(&world.scheduler, &world.member[1], true);
+                for (; world.now < 50 * SECOND; world.now += 5 * MS)
+                        decide(&world);
+                start = world.now;
+                scheduler_set_work(&world.scheduler, &world.member[0], true);
+                decide(&world);
+                assert_ptr_equal(world.scheduler.order.member, &world.member[0]);
+                for (; world.scheduler.order.member == &world.member[0]; world.now += MS)
+                        decide(&world);
+                assert_in_range((world.now - start) / MS, 1, 500 + 50);
+        }
+}
+
 static void test_whoever_leaves_leaves_nothing(void **state)
 {
         const uint32_t shares[] = { 20, 40, 40 };
@@ -397,6 +420,7 @@ int main(void)
                 cmocka_unit_test(test_two_and_two),
                 cmocka_unit_test(test_fixed_shares_know_no_classes),
                 cmocka_unit_test(test_fixed_shares_forget_what_was_saved),
+                cmocka_unit_test(test_nobody_waits_for_longer_than_half_a_second),
                 cmocka_unit_test(test_whoever_leaves_leaves_nothing),
         };
 
