@@ -37,13 +37,12 @@
 /*
  * How many threads a lane has. Copies share the bus, and one a direction fills it; the others let
  * small jobs pass large ones. Staging waits on nobody, so a run that waits for its staging ends.
- * Processes of one vGPU are checkpointed at the same time. Slabs get their pages side by side, for each
- * page costs the kernel more than the bus needs for it; slabs and contexts change one after another. What
- * takes memory to hold it may wait for restores: a question for what is free shall not wait behind that.
+ * Processes of one vGPU are checkpointed at the same time. Slabs and contexts change one after
+ * another. A task that takes memory to hold it may wait for restores: a question for what is free
+ * shall not wait behind that.
  */
 enum lane_name {
         LANE_CONTROL,
-        LANE_FILL,
         LANE_SLAB,
         LANE_STAGE,
         LANE_COPY,
@@ -52,7 +51,7 @@ enum lane_name {
         LANE_LEND,
         N_LANES
 };
-static const unsigned int n_lane_threads[] = { 1, 12, 1, 4, 4, 8, 1, 1 };
+static const unsigned int n_lane_threads[] = { 1, 1, 4, 4, 8, 1, 1 };
 
 _Static_assert(sizeof(n_lane_threads) / sizeof(n_lane_threads[0]) == N_LANES, "one each");
 
@@ -144,28 +143,6 @@ static int run_slab_add(struct request *request, struct mover_done *done)
 
         return slab_add(&request->mover->slabs, &request->mover->device, slab->slab,
                         request->fds[0], slab->size, done);
-}
-
-/* The next lane has no thread, and gets none. */
-static int run_in_vain(struct request *request, struct mover_done *done)
-{
-        (void)request, (void)done;
-        return -EAGAIN;
-}
-
-static void run_request(struct task *task);
-
-/* On its own lane; what follows is one after another. */
-static void fill_slab(struct task *task)
-{
-        struct request *request = (struct request *)task;
-
-        slab_fill(request->fds[0], request->packet.slab.size);
-        task->run = run_request;
-        if (lane_add(&request->mover->lanes[LANE_SLAB], task) == 0)
-                return;
-        request->run = run_in_vain;
-        run_request(task);
 }
 
 static int run_slab_zero(struct request *request, struct mover_done *done)
@@ -447,7 +424,7 @@ static const struct operation {
         [MOVER_KEY] = { "key", sizeof(struct mover_header), .n_fds_max = 1, .run = run_key },
         [MOVER_CONTEXT] = { "context", sizeof(struct mover_context), .run = run_context },
         [MOVER_SLAB_ADD] = { "slab-add", sizeof(struct mover_slab), .n_fds_max = 1,
-                             .run = run_slab_add, .lane = LANE_FILL },
+                             .run = run_slab_add, .lane = LANE_SLAB },
         [MOVER_SLAB_ZERO] = { "slab-zero", sizeof(struct mover_slab), .run = run_slab_zero,
                               .lane = LANE_SLAB },
         [MOVER_SLAB_REMOVE] = { "slab-remove", sizeof(struct mover_slab), .run = run_slab_remove,
@@ -567,7 +544,7 @@ static int serve_one(struct mover *mover)
 
         request->mover = mover;
         request->run = operation->run;
-        request->task.run = operation->run == run_slab_add ? fill_slab : run_request;
+        request->task.run = run_request;
         r = lane_add(choose_lane(mover, request), &request->task);
         if (r == 0)
                 TAKE(request);

@@ -2,7 +2,6 @@
 #include "mover/slab.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,27 +112,6 @@ static void for_all_pieces(struct slab *slab, void *(*function)(void *data))
         for (size_t i = 0; i < n; i++)
                 if (pieces[i].has_thread)
                         pthread_join(pieces[i].thread, NULL);
-}
-
-/* Then pages are huge where they are touched in a mapping that asks for it, and only there. */
-static bool huge_pages_are_for_mappings(void)
-{
-        CLEANUP(fd_closep)
-        int fd = open("/sys/kernel/mm/transparent_hugepage/shmem_enabled", O_RDONLY | O_CLOEXEC);
-        char line[128] = "";
-
-        return fd >= 0 && read(fd, line, sizeof(line) - 1) > 0 && strstr(line, "[advise]");
-}
-
-void slab_fill(int fd, uint64_t size)
-{
-        struct stat status;
-
-        if (fstat(fd, &status) < 0 || (uint64_t)status.st_size < size ||
-            huge_pages_are_for_mappings())
-                return;
-        while (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)size) < 0 && errno == EINTR)
-                ;
 }
 
 static int slab_map(struct slab **ret_slab, uint32_t id, int fd, uint64_t size)

@@ -27,14 +27,6 @@ struct slabs {
 };
 
 /*
- * slab_fill() - give the file the pages that it lacks; what it has stays as it is
- *
- * Many threads that touch one file wait for each other. Slabs that come together are therefore filled at the same
- * time, by a thread each, before slab_add(). Any thread. Best effort: slab_add() touches what is missing.
- */
-void slab_fill(int fd, uint64_t size);
-
-/*
  * slab_add() - map, touch and register; @fd stays the caller's. Errors: -EEXIST; -EINVAL (a
  * file that is smaller); mmap(); driver.
  */
