@@ -11,7 +11,7 @@
  *     host-pool   a piece of memory of a pool on the host that has a maximum size
  *     array       as many of an array
  *     mipmapped   about a third more of one with levels
- *     imported    a pool that it exports to itself: one with a maximum size, for other pools are the gate's
+ *     imported    a pool that it exports to itself: one for decompression, for other pools are the gate's
  *     registered  a dma-buf of a piece of memory, closed at once: a network card would keep it
  *     mapped      the same, of memory that it has made and mapped itself
  *     exported    such a pool that it exports, with a piece of its memory
@@ -31,6 +31,10 @@
 #include "tests/guests/kernels.h"
 
 #define PIECE (2 * MIB)
+
+/* The driver's word for memory of a pool that its engine can decompress into: the gate leaves such a pool to the driver. */
+#define HARDWARE_DECOMPRESSION 2
+
 #define WORDS 1024 /* that kernels work on */
 
 static struct {
@@ -77,7 +81,7 @@ static int export_pool(void)
         const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                        .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
                                        .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
-                                       .maxSize = 64 * MIB };
+                                       .usage = HARDWARE_DECOMPRESSION };
         int fd;
 
         must(DRIVER(cuMemPoolCreate)(&held.pool, &props));
