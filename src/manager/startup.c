@@ -565,7 +565,7 @@ static void free_guests_ended_unseen(struct instance *instance)
         list_for_each_safe(guest, after, &instance->guests, link) {
                 struct pollfd death = { .fd = guest->pidfd, .events = POLLIN };
 
-                if (guest->is_dead || poll(&death, 1, 0) > 0)
+                if (guest_is_dead(guest) || poll(&death, 1, 0) > 0)
                         guest_free(guest);
         }
 }

@@ -153,7 +153,7 @@ static void write_launch(struct writer *writer, const struct launch *launch)
 /* One that has ended is not shown while it waits to be buried. */
 static bool is_shown(const struct guest *guest)
 {
-        return !guest->is_dead && list_is_empty(&guest->burial);
+        return !guest_is_dead(guest) && list_is_empty(&guest->burial);
 }
 
 int describe_count_processes(const struct instance *instance)

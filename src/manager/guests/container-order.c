@@ -60,7 +60,7 @@ static bool is_there(const struct instance *instance)
         if (!instance->is_creator_gone)
                 return true;
         list_for_each(guest, &instance->guests, link)
-                if (!guest->is_dead)
+                if (!guest_is_dead(guest))
                         return true;
         return false;
 }

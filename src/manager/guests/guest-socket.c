@@ -64,7 +64,7 @@ static void drop(struct gate_link *link, int error)
         if (!guest)
                 return;
         guest_detach(guest, error);
-        if (error == -ENOTCONN && !guest->is_dead && guest_is_replaced(guest))
+        if (error == -ENOTCONN && !guest_is_dead(guest) && guest_is_replaced(guest))
                 burial_add(guest->instance->manager->burial, guest);
 }
 
@@ -153,7 +153,7 @@ static void forget_waiting(struct instance *instance)
         bool has_any = false;
 
         list_for_each_safe(guest, after, &instance->guests, link) {
-                if (guest->presence != GUEST_JOINING || guest->gate || guest->is_dead)
+                if (guest->presence != GUEST_JOINING || guest->gate || guest_is_dead(guest))
                         continue;
                 guest_leave(guest);
                 guest_succeed(guest);
@@ -292,7 +292,7 @@ static bool is_buried_later(const struct instance *instance, pid_t pid)
         const struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                if (guest->pid == pid && guest->is_dead)
+                if (guest->pid == pid && guest_is_dead(guest))
                         return true;
         return false;
 }
@@ -426,7 +426,7 @@ static int receive(struct gate_link *link)
         size_t size, n_fds;
         int r = take_packet(link, &message, sizeof(message), &size, fds, &n_fds);
 
-        if (r == 0 && link->guest && link->guest->is_dead)
+        if (r == 0 && link->guest && guest_is_dead(link->guest))
                 r = -ENOTCONN;
         if (r == 0 && !link->guest && size >= sizeof(message.header) && n_fds == 0 &&
             message.header.message == GATE_ORDER)

@@ -131,7 +131,7 @@ static struct guest *find_guest(const struct instance *instance, const struct ga
         struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                if (!guest->is_dead && ticket_process_get_slot(guest) == process->slot &&
+                if (!guest_is_dead(guest) && ticket_process_get_slot(guest) == process->slot &&
                     guest->start_time == process->start_time)
                         return guest;
         return NULL;
@@ -498,7 +498,7 @@ void share_detach(struct guest *guest)
                 guest->share.news = NULL;
         }
         share_box_end(guest);
-        end_questions(guest, guest->is_dead ? -ESRCH : -EAGAIN);
+        end_questions(guest, guest_is_dead(guest) ? -ESRCH : -EAGAIN);
 }
 
 static void on_guest(struct guest *guest, enum guest_event event, void *userdata)

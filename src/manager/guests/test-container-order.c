@@ -94,7 +94,8 @@ static void test_what_an_operation_still_needs_is_no_process(void **state)
 {
         struct fixture *fixture = *state;
 
-        fixture->former.is_creator_gone = fixture->guest.is_dead = true;
+        fixture->former.is_creator_gone = true;
+        fixture->guest.life = GUEST_DEAD;
         expect(fixture, FRESH);
 }
 

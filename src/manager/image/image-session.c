@@ -93,7 +93,7 @@ int image_session_add_guests(struct image_session *session)
         int r = 0;
 
         list_for_each(guest, &session->instance->guests, link)
-                if (r == 0 && !guest->is_dead && guest->presence != GUEST_JOINING)
+                if (r == 0 && !guest_is_dead(guest) && guest->presence != GUEST_JOINING)
                         r = add_guest(session, guest);
         return r;
 }

@@ -192,7 +192,7 @@ static int check_memory(const struct instance *instance, struct failure *failure
         int r = 0;
 
         list_for_each(guest, &instance->guests, link)
-                if (r == 0 && !guest->is_dead && guest->presence != GUEST_JOINING)
+                if (r == 0 && !guest_is_dead(guest) && guest->presence != GUEST_JOINING)
                         r = copy_check(guest, failure);
         return r;
 }

@@ -76,7 +76,7 @@ static uint64_t get_away(const struct instance *instance)
         if (instance->state != STATE_SUSPENDED && instance->state != STATE_EVICTED)
                 return 0;
         list_for_each(guest, &instance->guests, link)
-                sum += guest->is_dead ? 0 : guest->memory_bytes;
+                sum += guest_is_dead(guest) ? 0 : guest->memory_bytes;
         return sum;
 }
 

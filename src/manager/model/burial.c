@@ -61,7 +61,8 @@ void burial_finish(struct burial *burial, struct instance *instance)
         struct guest *guest, *after;
 
         list_for_each(guest, &instance->guests, link)
-                if (!guest->is_dead && list_is_empty(&guest->burial) && guest_has_ended(guest))
+                if (!guest_is_dead(guest) && list_is_empty(&guest->burial) &&
+                    guest_has_ended(guest))
                         list_append(&burial->waiting, &guest->burial);
 
         list_for_each_safe(guest, after, &burial->waiting, burial)

@@ -125,8 +125,9 @@ static int fill(struct table *table, const struct guest *guest)
                 if (!is_source(instance, guest))
                         continue;
                 list_for_each(other, &instance->guests, link)
-                        if (r == 0 && other != guest && !other->is_dead && other->reservation &&
-                            !other->comparison && is_in_slabs_of(other, guest))
+                        if (r == 0 && other != guest && !guest_is_dead(other) &&
+                            other->reservation && !other->comparison &&
+                            is_in_slabs_of(other, guest))
                                 r = add_guest(table, other);
         }
         return r < 0 ? r : add_guest(table, guest);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "manager/model/guest-life.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,10 +32,12 @@ void guest_leave(struct guest *guest)
 {
         sd_event_source_set_enabled(guest->pid_source, SD_EVENT_OFF);
         guest_look_at_refusals(guest); /* most programs end of the first */
-        guest->is_dead = true;
+        list_remove(&guest->burial);   /* it has its turn now */
+        guest_set_life(guest, GUEST_LEAVING);
         silence_end(guest);
         restore_room_forget(guest);
         observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_LEFT);
+        guest_set_life(guest, GUEST_DEAD);
 }
 
 static int on_death(sd_event_source *source, int fd, uint32_t events, void *userdata)
@@ -132,6 +135,7 @@ struct guest *guest_unload(struct guest *guest)
 {
         if (!guest)
                 return NULL;
+        assert(guest->life != GUEST_LEAVING); /* the observer that is told still has it */
         observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_UNLOADED);
         list_remove(&guest->link);
         list_remove(&guest->burial);
@@ -200,8 +204,9 @@ struct guest *guest_free(struct guest *guest)
         struct instance *instance = guest->instance;
         struct manager *manager = instance->manager;
 
-        if (!guest->is_dead)
+        if (!guest_is_dead(guest))
                 guest_leave(guest);
+        guest_set_life(guest, GUEST_BURIED);
         recovery_drop_memory(guest);
         if (guest->slot != UINT32_MAX) {
                 give_slot(guest);

@@ -16,7 +16,7 @@ struct guest *guest_find(struct instance *instance, pid_t pid)
         struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                if (guest->pid == pid && !guest->is_dead)
+                if (guest->pid == pid && !guest_is_dead(guest))
                         return guest;
         return NULL;
 }
@@ -31,9 +31,22 @@ bool guest_is_any(struct manager *manager, pid_t pid)
         return false;
 }
 
-#define BIT(presence) (1u << GUEST_##presence)
+#define BIT(state) (1u << GUEST_##state)
 
-static const uint32_t transitions[] = {
+static const uint32_t lives[] = {
+        [GUEST_ALIVE] = BIT(LEAVING),
+        [GUEST_LEAVING] = BIT(DEAD),
+        [GUEST_DEAD] = BIT(BURIED),
+        [GUEST_BURIED] = 0,
+};
+
+void guest_set_life(struct guest *guest, enum guest_life life)
+{
+        assert(lives[guest->life] & 1u << life);
+        guest->life = life;
+}
+
+static const uint32_t presences[] = {
         [GUEST_PRESENT] = BIT(PRESENT) | BIT(JOINING) | BIT(ABSENT),
         [GUEST_JOINING] = BIT(PRESENT),
         [GUEST_ABSENT] = BIT(PRESENT) | BIT(RETURNING),
@@ -42,7 +55,7 @@ static const uint32_t transitions[] = {
 
 void guest_set_presence(struct guest *guest, enum guest_presence presence)
 {
-        assert(transitions[guest->presence] & 1u << presence);
+        assert(presences[guest->presence] & 1u << presence);
         guest->presence = presence;
 }
 
@@ -53,7 +66,7 @@ bool guest_is_away(const struct guest *guest)
 
 bool guest_wants_device(const struct guest *guest)
 {
-        return !guest->is_dead &&
+        return !guest_is_dead(guest) &&
                ((guest->presence == GUEST_JOINING && guest->gate) || guest->residency.is_wanting);
 }
 
@@ -92,7 +105,7 @@ size_t guests_count(const struct instance *instance)
         size_t n = 0;
 
         list_for_each(guest, &instance->guests, link)
-                n += !guest->is_dead;
+                n += !guest_is_dead(guest);
         return n;
 }
 
@@ -151,7 +164,7 @@ uint64_t guests_get_used_of(const struct instance *instance, const struct instan
         list_for_each(guest, &instance->guests, link) {
                 struct page_use use;
 
-                if (guest->is_dead)
+                if (guest_is_dead(guest))
                         continue;
                 guest_get_use_of(guest, part, &use);
                 sum += use.movable + use.fixed;
@@ -175,7 +188,7 @@ uint32_t guests_count_whole(const struct instance *instance, enum instance_page_
         uint32_t n = 0;
 
         list_for_each(guest, &instance->guests, link) {
-                if (guest->is_dead)
+                if (guest_is_dead(guest))
                         continue;
                 guest_get_use_of(guest, &instance->part[0], &use);
                 n += whole == INSTANCE_PAGE_UNWHOLE ? instance_page_is_unwhole(use.whole)

@@ -55,6 +55,14 @@ enum guest_presence {
         GUEST_RETURNING, /* operation_catch_up has it */
 };
 
+/* A dead one is kept for an operation or a refresh; the end of that buries it: nothing else may, and once. */
+enum guest_life {
+        GUEST_ALIVE = 0,
+        GUEST_LEAVING, /* it counts as dead, and all are being told */
+        GUEST_DEAD,    /* or let go; kept until the operation or the refresh of it is over */
+        GUEST_BURIED, /* its slot and what was kept of it are given back, and it is about to be freed */
+};
+
 /* Who comes early may get what another one leaves, as its target: handover.h. */
 enum guest_gift {
         GUEST_GIFT_NONE = 0,
@@ -124,7 +132,7 @@ struct guest {
         enum gate_state state;
         bool is_unfilled; /* CLOSED with memory that it created and that nothing was copied to yet */
         bool must_stay;   /* RELEASE was sent and no OPEN since: it does not open by itself */
-        bool is_dead;     /* or let go; kept until the operation or the refresh of it is over */
+        enum guest_life life;
         bool takes_no_gifts;     /* its driver could not use the memory of others */
         bool has_gifts;          /* as it came last: of which NVIDIA's library does not tell */
         char let_go_reason[128]; /* "": it has ended by itself */
@@ -207,7 +215,14 @@ struct guest *guest_find(struct instance *instance, pid_t pid);
 /* guest_is_any() - is the process @pid in one of the vGPUs of @manager? */
 bool guest_is_any(struct manager *manager, pid_t pid);
 
-/* guest_set_presence() - one that does not follow is a defect. */
+/* guest_is_dead() - has it ended, or was it let go? */
+static inline bool guest_is_dead(const struct guest *guest)
+{
+        return guest->life != GUEST_ALIVE;
+}
+
+/* guest_set_life(), guest_set_presence() - one that does not follow is a defect. */
+void guest_set_life(struct guest *guest, enum guest_life life);
 void guest_set_presence(struct guest *guest, enum guest_presence presence);
 
 /* guest_is_away() - is it left behind, or on its way back? */

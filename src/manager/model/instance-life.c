@@ -282,7 +282,7 @@ static bool has_unburied(const struct instance *instance)
         const struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                if (guest->is_dead && guest->refresh)
+                if (guest_is_dead(guest) && guest->refresh)
                         return true;
         return false;
 }
@@ -350,23 +350,19 @@ void instance_bury(struct guest *guest)
                              is_replaced ? "process became another program" : "process ended",
                              "vgpu=%s pid=%d name=%s", instance->name, (int)guest->pid,
                              log_quote(quoted, guest->name));
-        instance->manager->leaving = guest;
         guest_leave(guest);
-        instance->manager->leaving = NULL;
         if (is_replaced)
                 guest_succeed(guest);
-        if (instance->operation && guest->presence != GUEST_JOINING)
-                return;      /* the operation buries it at its end */
-        if (!guest->refresh) /* else its end buries it */
-                instance_bury_at_last(guest);
+        instance_bury_at_last(guest);
 }
 
 void instance_bury_at_last(struct guest *guest)
 {
         struct instance *instance = guest->instance;
 
-        if (instance->manager->leaving == guest)
-                return; /* who tells that it leaves buries it behind that */
+        if (guest->life != GUEST_DEAD || guest->refresh ||
+            (instance->operation && guest->presence != GUEST_JOINING))
+                return;
         guest_free(guest);
         observer_tell_instance(&instance->manager->observers, instance, INSTANCE_RETRY);
         backlog_room_came(instance->manager->backlog);

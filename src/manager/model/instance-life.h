@@ -45,7 +45,7 @@ void instance_set_state(struct instance *instance, enum state_instance_state sta
 /* instance_bury() - @guest's process has ended: an operation that looks at it frees it, or it is gone. For burial.h. */
 void instance_bury(struct guest *guest);
 
-/* instance_bury_at_last() - a dead one that nobody looks at any more. */
+/* instance_bury_at_last() - unless it lives, or what it is kept for is not over: the end of that calls this again. */
 void instance_bury_at_last(struct guest *guest);
 
 #endif

@@ -35,7 +35,6 @@ struct fair_queue;
 struct pinning;
 struct guest_socket;
 struct history;
-struct guest;
 struct instance;
 struct meter;
 struct publisher;
@@ -69,9 +68,8 @@ struct manager {
         struct unread *unread;         /* what was sent and not received */
 
         struct store *store;
-        struct backlog *backlog;     /* what the store has not accepted */
-        struct burial *burial;       /* of processes that have ended */
-        const struct guest *leaving; /* of which observers are being told that it left; or NULL */
+        struct backlog *backlog; /* what the store has not accepted */
+        struct burial *burial;   /* of processes that have ended */
         struct keeper *keeper;
         struct pool *pool;
         struct held *held;     /* what clients have kept of it */

@@ -49,7 +49,7 @@ static bool is_current(const struct reading *reading)
 {
         const struct guest *guest = reading->guest;
 
-        return guest && !guest->is_dead && guest->spilled && !guest->spilled->ahead &&
+        return guest && !guest_is_dead(guest) && guest->spilled && !guest->spilled->ahead &&
                guest->spilled->generation == reading->generation;
 }
 

@@ -291,7 +291,7 @@ static int put_settled(struct instance *instance)
         if (r == 0)
                 r = store_remove_operation(store, instance->id);
         list_for_each(guest, &instance->guests, link) {
-                if (r < 0 || guest->is_dead || guest->slot == UINT32_MAX)
+                if (r < 0 || guest_is_dead(guest) || guest->slot == UINT32_MAX)
                         continue;
                 r = put_process(guest);
                 if (r == 0 && !instance_is_off(instance) && !guest_is_away(guest))

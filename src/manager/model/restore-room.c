@@ -10,7 +10,7 @@
 /* NULL: none, or on a device that is gone. */
 static struct room *find_target(const struct guest *guest, size_t part)
 {
-        if (guest->is_dead || guest->context.state != GUEST_CONTEXT_RESUMING ||
+        if (guest_is_dead(guest) || guest->context.state != GUEST_CONTEXT_RESUMING ||
             part >= place_count(&guest->context.target))
                 return NULL;
         return &guest->context.target.device[part]->room;
@@ -111,7 +111,7 @@ static bool is_kept_for_nothing(const struct guest *guest, size_t part)
 {
         const struct room *kept = guest->room[part].kept.room;
 
-        return kept && !guest->is_dead && find_target(guest, part) != kept;
+        return kept && !guest_is_dead(guest) && find_target(guest, part) != kept;
 }
 
 bool restore_room_is_valid(const struct guest *guest)

@@ -58,8 +58,9 @@ static bool is_current(const struct spilling *spilling)
 {
         const struct guest *guest = spilling->guest;
 
-        return guest && !guest->is_dead && guest->reservation && !guest->instance->operation &&
-               !guest->instance->image && instance_is_off(guest->instance) &&
+        return guest && !guest_is_dead(guest) && guest->reservation &&
+               !guest->instance->operation && !guest->instance->image &&
+               instance_is_off(guest->instance) &&
                pool_get_generation(guest->reservation) == spilling->generation;
 }
 

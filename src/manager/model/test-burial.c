@@ -15,8 +15,8 @@ static size_t n_buried, n_buried_at_call;
 
 static void bury(struct guest *guest)
 {
-        assert_false(guest->is_dead);
-        guest->is_dead = true;
+        assert_false(guest_is_dead(guest));
+        guest->life = GUEST_DEAD;
         n_buried++;
 }
 
@@ -117,7 +117,7 @@ static void test_those_of_one_vgpu_can_be_buried_now(void **state)
         end_all(fixture);
         burial_finish(fixture->burial, &fixture->instance[1]);
         for (size_t i = 1; i < MANY; i += 2)
-                assert_true(fixture->guest[i].is_dead);
+                assert_true(guest_is_dead(&fixture->guest[i]));
         assert_true(n_buried < MANY);
         (void)run_burials(fixture);
         assert_int_equal(n_buried, MANY);
@@ -131,7 +131,7 @@ static void test_who_is_gone_otherwise_is_not_buried(void **state)
         list_remove(&fixture->guest[MANY - 1].burial);
         (void)run_burials(fixture);
         assert_int_equal(n_buried, MANY - 1);
-        assert_false(fixture->guest[MANY - 1].is_dead);
+        assert_false(guest_is_dead(&fixture->guest[MANY - 1]));
 }
 
 int main(void)

@@ -9,7 +9,7 @@
 /* Its context: the driver has refused it, and is asked again. */
 static bool waits_for_room(const struct guest *guest)
 {
-        return !guest->is_dead && guest->context.room_deadline_ns > 0 &&
+        return !guest_is_dead(guest) && guest->context.room_deadline_ns > 0 &&
                guest->context.state != GUEST_CONTEXT_RUNNING;
 }
 
@@ -65,7 +65,7 @@ uint64_t way_back_get_bytes(const struct instance *instance, size_t part)
         uint64_t sum = 0;
 
         list_for_each(guest, &instance->guests, link)
-                if (!guest->is_dead)
+                if (!guest_is_dead(guest))
                         sum += context_bytes(guest, part, device) +
                                memory_bytes(guest, part, device);
         return sum;

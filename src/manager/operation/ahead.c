@@ -100,7 +100,7 @@ static bool is_little(const struct guest *guest, uint64_t bytes)
 /* What one round copies has changed in the time of the one before: it is no use where that does not shrink. */
 static bool wants_another(const struct guest *guest, uint64_t copied)
 {
-        if (guest->is_dead || guest->instance->operation->ahead.must_stop ||
+        if (guest_is_dead(guest) || guest->instance->operation->ahead.must_stop ||
             guest->participant->ahead.n_rounds >= ROUNDS_MAX)
                 return false;
         return guest->participant->ahead.is_cut ||
@@ -157,7 +157,7 @@ static bool has_place(const struct guest *guest)
 static void on_opened(struct guest *guest, const struct guest_answer *answer, void *userdata)
 {
         (void)userdata;
-        if (answer->error || guest->is_dead || !guest->participant->ahead.is_exported ||
+        if (answer->error || guest_is_dead(guest) || !guest->participant->ahead.is_exported ||
             guest->instance->operation->ahead.must_stop || !has_place(guest)) {
                 end_guest(guest);
                 return;
@@ -176,7 +176,7 @@ static void on_exported(struct guest *guest, const struct guest_answer *answer, 
 
 static void on_closed(struct guest *guest, const struct guest_answer *answer, void *userdata)
 {
-        if (answer->error || guest->is_dead) {
+        if (answer->error || guest_is_dead(guest)) {
                 end_guest(guest);
                 return;
         }
@@ -230,7 +230,7 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
                 operation->ahead.must_stop = true;
         operation_for_each_guest(guest, operation) {
                 if (!guest->participant->ahead.is_copying || guest->participant->ahead.is_cut ||
-                    !(operation->ahead.must_stop || guest->is_dead || has_freed(guest)))
+                    !(operation->ahead.must_stop || guest_is_dead(guest) || has_freed(guest)))
                         continue;
                 guest->participant->ahead.is_cut = true;
                 copies_stop(guest);
@@ -243,7 +243,7 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 
 static bool may_begin(const struct guest *guest)
 {
-        return !guest->is_dead && guest->gate && !guest->request.done &&
+        return !guest_is_dead(guest) && guest->gate && !guest->request.done &&
                guest->state == GATE_STATE_OPEN && guest->context.state == GUEST_CONTEXT_RUNNING &&
                guest->sharing.n_imports == 0 && !sharing_is_any(guest) &&
                !process_is_stopped(guest->pid) && guest->reservation;

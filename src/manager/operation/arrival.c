@@ -55,7 +55,7 @@ static bool is_stopping(const struct guest *guest)
 {
         const struct operation *operation = guest->instance->operation;
 
-        return guest->is_dead || operation->error || operation->standing.fate == GROUP_BROKEN;
+        return guest_is_dead(guest) || operation->error || operation->standing.fate == GROUP_BROKEN;
 }
 
 static uint64_t part_bytes(const struct guest *guest)

@@ -29,7 +29,7 @@
 
 static bool is_back(const struct guest *guest)
 {
-        return !guest->is_dead && guest->gate && !guest->request.done &&
+        return !guest_is_dead(guest) && guest->gate && !guest->request.done &&
                guest->presence == GUEST_ABSENT &&
                (guest->state == GATE_STATE_RELEASED || guest->is_unfilled);
 }
@@ -147,7 +147,7 @@ static void drop(struct operation *operation)
         operation->instance->catch_up_pause_us = 0;
         set_presence(operation->instance, GUEST_PRESENT);
         list_for_each(guest, &operation->instance->guests, link)
-                if (!guest->is_dead && guest->slot != UINT32_MAX)
+                if (!guest_is_dead(guest) && guest->slot != UINT32_MAX)
                         (void)recovery_store_process(
                                 guest); /* if not, its gate says so: it is open */
 }

@@ -72,6 +72,6 @@ void context_fail(struct guest *guest, const struct device *device, const struct
                 fail_unsupported(operation, guest);
         else
                 operation_fail_driver(operation, guest, done->call, done->driver_code, done->error);
-        if (!is_dead && !guest->is_dead)
+        if (!is_dead && !guest_is_dead(guest))
                 operation_leave_guest(operation, guest);
 }

@@ -386,7 +386,7 @@ static void lend(struct guest *guest, size_t part)
 {
         struct mover *mover;
 
-        for (; part < guest->instance->n_parts && !guest->is_dead; part++) {
+        for (; part < guest->instance->n_parts && !guest_is_dead(guest); part++) {
                 struct device *device = find_lender(guest, part);
 
                 if (device && device_get_mover(device, &mover) == 0 &&
@@ -540,7 +540,7 @@ static void hold_target(struct guest *guest, size_t part)
         struct mover *mover;
         int r;
 
-        if (part == guest->instance->n_parts || guest->is_dead) {
+        if (part == guest->instance->n_parts || guest_is_dead(guest)) {
                 call_resume(guest);
                 return;
         }
@@ -636,7 +636,7 @@ static void step(struct guest *guest)
                 context_plan(guest->context.state, &guest->context.place, &guest->context.target,
                              &guest->participant->context.wanted);
 
-        if (guest->is_dead || next.action == CONTEXT_ACTION_NOTHING)
+        if (guest_is_dead(guest) || next.action == CONTEXT_ACTION_NOTHING)
                 end(guest);
         else if (silence_lasts(guest))
                 fail_silent(guest);

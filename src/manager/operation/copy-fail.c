@@ -19,7 +19,7 @@ void copy_fail(struct guest_job *job, int error, const struct mover_done *done)
 
         if (error == -ECONNRESET)
                 operation_lost_mover(operation, job->device);
-        else if (guest->is_dead)
+        else if (guest_is_dead(guest))
                 (void)0; /* nobody needs it any more */
         else if (error == -ESTALE && copy_check(guest, &operation->failure) < 0)
                 operation_fail_errno(operation, error, "looking for memory in the pool");
@@ -29,6 +29,6 @@ void copy_fail(struct guest_job *job, int error, const struct mover_done *done)
                 operation_fail_driver(operation, guest, done->call, done->driver_code, error);
         else
                 operation_fail_errno(operation, error, "copying memory");
-        if (!guest->is_dead)
+        if (!guest_is_dead(guest))
                 operation_leave_guest(operation, guest);
 }

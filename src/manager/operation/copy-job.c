@@ -62,7 +62,7 @@ static void on_passed(struct mover *mover, size_t n, void *userdata)
         size_t before = guest->participant->copy.n_passed;
 
         (void)mover;
-        if (guest->is_dead || guest->participant->copy.is_kept || n <= before)
+        if (guest_is_dead(guest) || guest->participant->copy.is_kept || n <= before)
                 return;
         guest->participant->copy.n_passed = n;
         guest->participant->copy.is_kept =

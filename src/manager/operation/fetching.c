@@ -73,7 +73,7 @@ static void on_read(const struct spill_result *result, void *userdata)
                 operation_fail(operation, r, "Failed", result->reason.hint,
                                "vGPU %s: its memory cannot be read from the spill: %.120s",
                                operation->instance->name, result->reason.message);
-        else if (!guest->is_dead)
+        else if (!guest_is_dead(guest))
                 r = settle(guest);
         if (r < 0 && result->error == 0)
                 operation_fail_store(operation, r, "noting what came back from the spill");

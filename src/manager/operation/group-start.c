@@ -50,7 +50,7 @@ static int find_members(struct members *members, struct instance *instance, stru
         members->n = 1;
         for (size_t i = 0; i < members->n; i++)
                 list_for_each(guest, &members->instance[i]->guests, link)
-                        if (r == 0 && !guest->is_dead)
+                        if (r == 0 && !guest_is_dead(guest))
                                 r = sharing_each_partner(guest, add_partner, members);
         if (r == 0)
                 return 0;

@@ -156,7 +156,7 @@ bool handover_is_valid(const struct guest *guest)
 {
         const struct operation *operation = guest->instance->operation;
 
-        if (!operation || !operation->is_undoing || guest->is_dead ||
+        if (!operation || !operation->is_undoing || guest_is_dead(guest) ||
             operation->kind->number == OPERATION_RESUME)
                 return true;
         for (size_t i = 0; i < guest->instance->n_parts; i++) {
@@ -192,7 +192,7 @@ bool handover_has_passed(const struct operation *operation)
         const struct guest *guest;
 
         list_for_each(guest, &operation->instance->guests, link)
-                if (!guest->is_dead && sum_parked(guest) > 0)
+                if (!guest_is_dead(guest) && sum_parked(guest) > 0)
                         return true;
         return false;
 }
@@ -267,7 +267,7 @@ static bool is_about_to_pass(const struct operation *operation)
             operation->step > operation_find_step(operation->kind, OPERATION_COPIES))
                 return false;
         list_for_each(guest, &operation->instance->guests, link)
-                if (!guest->is_dead && guest->reservation && handover_may(guest))
+                if (!guest_is_dead(guest) && guest->reservation && handover_may(guest))
                         return true;
         return false;
 }

@@ -122,7 +122,7 @@ bool make_room_can_go(const struct instance *instance)
             instance->is_unsettled)
                 return false;
         list_for_each(guest, &instance->guests, link)
-                if (guest->is_dead || guest->spilling)
+                if (guest_is_dead(guest) || guest->spilling)
                         return false;
         return get_pool_bytes(instance) > 0;
 }

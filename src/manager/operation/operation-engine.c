@@ -91,7 +91,7 @@ static void free_guests_marked_dead(struct instance *instance)
         struct guest *guest, *after;
 
         list_for_each_safe(guest, after, &instance->guests, link)
-                if (guest->is_dead && !guest->refresh) /* else its end buries it */
+                if (guest_is_dead(guest) && !guest->refresh) /* else its end buries it */
                         guest_free(guest);
 }
 
@@ -345,7 +345,7 @@ static bool has_stuck_guest(const struct instance *instance)
         const struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                if (guest->participant && guest->participant->is_stuck && !guest->is_dead)
+                if (guest->participant && guest->participant->is_stuck && !guest_is_dead(guest))
                         return true;
         return false;
 }
@@ -456,7 +456,7 @@ static bool end_jobs_of_dead(struct operation *operation)
         struct guest *guest;
 
         list_for_each(guest, &operation->instance->guests, link)
-                if (guest->is_dead && guest->participant)
+                if (guest_is_dead(guest) && guest->participant)
                         copies_end(operation, guest);
         return operation->n_parts > 0;
 }
@@ -526,7 +526,7 @@ static int check_gates(const struct instance *instance, struct failure *failure)
         const struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                if (!guest->is_dead && !guest->gate && guest->refused_version)
+                if (!guest_is_dead(guest) && !guest->gate && guest->refused_version)
                         return failure_set(
                                 failure, -EPROTONOSUPPORT, "NotMovable",
                                 instance_is_off(instance)
@@ -567,7 +567,7 @@ static int check_present(const struct instance *instance, struct failure *failur
         const struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                if (!guest->is_dead && instance_is_usable(instance) && guest_is_away(guest))
+                if (!guest_is_dead(guest) && instance_is_usable(instance) && guest_is_away(guest))
                         return failure_set(failure, -EBUSY, "GuestLost",
                                            process_advise_halt(process_get_halt(guest->pid)),
                                            "process %d (%.40s) hung when vGPU %s was resumed, and "

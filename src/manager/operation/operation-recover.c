@@ -131,7 +131,7 @@ static void open_returned(struct instance *instance)
         if (!instance_is_usable(instance))
                 return;
         list_for_each(guest, &instance->guests, link)
-                if (guest->gate && !guest->is_dead && !guest->request.done &&
+                if (guest->gate && !guest_is_dead(guest) && !guest->request.done &&
                     guest->presence == GUEST_PRESENT && guest->state == GATE_STATE_CLOSED)
                         open_gate(guest);
 }

@@ -188,7 +188,8 @@ char *operation_describe_left_behind(const struct operation *operation,
         if (!operation->kind->may_leave_behind)
                 return text;
         list_for_each(guest, &operation->instance->guests, link)
-                if (!guest->is_dead && guest->presence == GUEST_ABSENT && n++ < LEFT_BEHIND_NAMED)
+                if (!guest_is_dead(guest) && guest->presence == GUEST_ABSENT &&
+                    n++ < LEFT_BEHIND_NAMED)
                         describe_one_behind(text, guest);
         at = strlen(text);
         if (n > LEFT_BEHIND_NAMED)

@@ -34,7 +34,7 @@ struct guest *operation_next_guest(const struct operation *operation, struct gue
         for (; link != head; link = link->next) {
                 struct guest *guest = list_entry(link, struct guest, link);
 
-                if (guest->participant && !guest->is_dead && !guest->participant->is_stuck &&
+                if (guest->participant && !guest_is_dead(guest) && !guest->participant->is_stuck &&
                     guest->presence == operation->kind->guests)
                         return guest;
         }

@@ -64,7 +64,7 @@ static struct guest *find_guest(const struct instance *instance)
         if (instance->image || instance->is_unsettled)
                 return NULL;
         list_for_each(guest, &instance->guests, link) {
-                if (guest->is_dead || guest->spilling)
+                if (guest_is_dead(guest) || guest->spilling)
                         return NULL;
                 if (!first && guest->spilled && !guest->spilled->ahead &&
                     !guest->spilled->is_unreadable)

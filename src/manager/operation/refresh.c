@@ -115,14 +115,12 @@ static void note_end(struct guest *guest, const char *why)
 /* @why: it has not come to its end; NULL: it has. The guest may be freed. */
 static void end(struct guest *guest, const char *why)
 {
-        struct instance *instance = guest->instance;
-        struct manager *manager = instance->manager;
+        struct manager *manager = guest->instance->manager;
 
         note_end(guest, why);
         refresh_free(guest);
         guest->residency.is_wanting = false; /* its gate is open */
-        if (guest->is_dead && !instance->operation)
-                instance_bury_at_last(guest);
+        instance_bury_at_last(guest);
         operation_wake_all(manager);
 }
 
@@ -130,7 +128,7 @@ static void end(struct guest *guest, const char *why)
 
 static bool is_connected_still(const struct guest *guest)
 {
-        return !guest->is_dead && guest->gate && guest->state == GATE_STATE_CLOSED &&
+        return !guest_is_dead(guest) && guest->gate && guest->state == GATE_STATE_CLOSED &&
                guest->n_connections == guest->refresh->n_connections;
 }
 
@@ -405,7 +403,7 @@ static bool is_left_alone(const struct device *device)
 
 static bool may_be_asked(const struct guest *guest)
 {
-        return !guest->is_dead && guest->gate && !guest->request.done &&
+        return !guest_is_dead(guest) && guest->gate && !guest->request.done &&
                guest->presence == GUEST_PRESENT && guest->state == GATE_STATE_OPEN &&
                guest->context.state == GUEST_CONTEXT_RUNNING && guest->sharing.n_imports == 0 &&
                !sharing_is_any(guest) && !process_is_stopped(guest->pid);

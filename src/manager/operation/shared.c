@@ -121,7 +121,7 @@ int shared_check_image(const struct instance *instance, struct failure *failure)
         const struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                if (!guest->is_dead && guest->presence != GUEST_JOINING && shares(guest))
+                if (!guest_is_dead(guest) && guest->presence != GUEST_JOINING && shares(guest))
                         return failure_set(failure, -EOPNOTSUPP, "NotMovable",
                                            "dump the vGPU by its name while it is suspended: that "
                                            "image has its GPU memory, for the same processes",
@@ -133,7 +133,8 @@ int shared_check_image(const struct instance *instance, struct failure *failure)
 
 static bool is_untold(const struct guest *guest)
 {
-        return !guest->sharing.has_told && !guest->is_dead && guest->presence != GUEST_JOINING &&
+        return !guest->sharing.has_told && !guest_is_dead(guest) &&
+               guest->presence != GUEST_JOINING &&
                guest->presence != GUEST_ABSENT; /* who shares is never left behind */
 }
 

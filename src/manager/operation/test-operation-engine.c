@@ -373,7 +373,7 @@ static void test_what_it_has_of_the_dead_goes_with_it(void **state)
                             fixture->manager.event, &guests[0]->participant->arrival.timer,
                             CLOCK_MONOTONIC, 3600 * UINT64_C(1000000), 0, on_time, guests[0]) >= 0);
         timer = sd_event_source_ref(guests[0]->participant->arrival.timer);
-        guests[0]->is_dead = true;
+        guests[0]->life = GUEST_DEAD;
         operation_end_part(waiting);
         turn(fixture);
         assert_string_equal(story, "abccrt+z");

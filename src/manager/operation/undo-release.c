@@ -46,7 +46,7 @@ static bool is_over(struct guest *guest, const struct guest_answer *answer)
 {
         if (broadcast_failed(guest->instance->operation, guest, answer))
                 broadcast_fail(guest->instance->operation, guest, answer);
-        else if (!guest->is_dead && answer->error == 0)
+        else if (!guest_is_dead(guest) && answer->error == 0)
                 return false;
         end(guest);
         return true;
@@ -166,7 +166,7 @@ static bool makes_do(struct guest *guest, const struct guest_answer *answer)
 {
         size_t first = first_away(guest), n = part_size(guest, first);
 
-        if (answer->driver_code != CUDA_ERROR_OUT_OF_MEMORY || guest->is_dead || !guest->gate)
+        if (answer->driver_code != CUDA_ERROR_OUT_OF_MEMORY || guest_is_dead(guest) || !guest->gate)
                 return false;
         if (n == 1 && guest->memory[first].is_parked)
                 return false;
@@ -194,7 +194,7 @@ static void next_part(struct guest *guest)
 {
         size_t first = first_away(guest), last;
 
-        if (guest->is_dead || first == guest->n_memory) {
+        if (guest_is_dead(guest) || first == guest->n_memory) {
                 guest->is_unfilled = false;
                 end(guest);
                 return;
@@ -239,7 +239,7 @@ static void begin_parts(struct guest *guest)
 /* When the driver refused, the gate is as before and connected. */
 static void on_mapped(struct guest *guest, const struct guest_answer *answer, void *userdata)
 {
-        bool is_connected = guest->gate && !guest->is_dead;
+        bool is_connected = guest->gate && !guest_is_dead(guest);
 
         (void)userdata;
         if (answer->error && is_connected && answer->fate == GATE_FATE_STAYS &&

@@ -159,7 +159,7 @@ static uint64_t get_runtime_state(const struct instance *instance, const struct 
         uint64_t sum = 0;
 
         list_for_each(guest, &instance->guests, link)
-                if (!guest->is_dead)
+                if (!guest_is_dead(guest))
                         sum += guest->meter.part[get_number(instance, part)].context_bytes;
         return sum;
 }
@@ -205,7 +205,7 @@ uint64_t facts_get_uses(const struct instance *instance)
         list_for_each(guest, &instance->guests, link) {
                 struct page_use use;
 
-                if (guest->is_dead)
+                if (guest_is_dead(guest))
                         continue;
                 guest_get_use(guest, &use);
                 uses |= (use.holds & (GATE_HOLDS_MANAGED | GATE_HOLDS_MANAGED_POOL)

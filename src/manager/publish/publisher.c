@@ -345,7 +345,7 @@ static void write_guests(struct publisher *publisher, struct instance *instance)
         bool has_news;
 
         list_for_each(guest, &instance->guests, link) {
-                if (guest->is_dead)
+                if (guest_is_dead(guest))
                         continue;
                 has_news = false;
                 write_sessions(publisher, guest);

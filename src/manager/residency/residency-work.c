@@ -16,7 +16,8 @@
 
 bool residency_takes_part(const struct guest *guest)
 {
-        return !guest->is_dead && guest->presence != GUEST_JOINING && guest->slot != UINT32_MAX;
+        return !guest_is_dead(guest) && guest->presence != GUEST_JOINING &&
+               guest->slot != UINT32_MAX;
 }
 
 /*

@@ -204,7 +204,7 @@ static bool has_programs(const struct instance *instance)
         const struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                if (!guest->is_dead)
+                if (!guest_is_dead(guest))
                         return true;
         return false;
 }

@@ -343,7 +343,7 @@ static void add_guest(struct schedule *schedule, struct schedule_vgpu *vgpu, str
 
 static bool takes_turns(const struct guest *guest)
 {
-        return !guest->is_dead && guest->presence != GUEST_JOINING && guest->gate &&
+        return !guest_is_dead(guest) && guest->presence != GUEST_JOINING && guest->gate &&
                guest->slot != UINT32_MAX && guest->context.state == GUEST_CONTEXT_RUNNING;
 }
 
