@@ -13,7 +13,7 @@ from wait import until
 from wire import Refused
 
 MIB = 1 << 20
-CONTEXT = 64 * MIB  # of a process on a device of 1 GiB
+MOVER_CONTEXT = (64 + 16) * MIB  # on a device of 1 GiB, with what it keeps for checkpoints
 UNKNOWN, NO_MEMORY, LAUNCH_FAILED = 999, 2, 719
 
 SUSPEND, RESUME, MIGRATE = "suspend", "resume", "migrate"
@@ -120,6 +120,7 @@ class DriverFailures(case.Case):
         self.guests = [self.host.train("train", *GUEST, OPENVGPU_SIM_FAIL_FILE=self.file("gate"))
                        for _ in range(2)]
         self.used = self.host.get("train")["frame_buffer_used"]
+        until(lambda: self.host.info()["pool"]["ready"] > 0, "the mover to have its context", context=self.host.log)
         self.held = self.device_memory()  # with the contexts of movers, which come and go
 
     def start_again(self):
@@ -172,7 +173,7 @@ class DriverFailures(case.Case):
         until(lambda: self.host.info()["pool"]["used"] == 0, "the pool to be empty",
               context=self.host.log)
         if not losing:
-            until(lambda: (self.device_memory() - self.held) % CONTEXT == 0,
+            until(lambda: (self.device_memory() - self.held) % MOVER_CONTEXT == 0,
                   "the devices to have what they had", context=self.host.log)
 
     def check(self, actor, call, nth, kind, code):
