@@ -98,8 +98,11 @@ static int make_context_locked(struct device *device, struct mover_done *done)
 
         if (r == 0)
                 r = DRIVER_CALL(done, cuDevicePrimaryCtxRetain, &device->context, device->id);
-        if (r == 0)
+        if (r == 0) {
                 r = DRIVER_CALL(done, cuCtxSetCurrent, device->context);
+                if (r < 0)
+                        (void)driver.cuDevicePrimaryCtxRelease_v2(device->id);
+        }
         if (r < 0) {
                 device->context = NULL;
                 return r;

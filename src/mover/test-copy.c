@@ -204,6 +204,54 @@ static void test_there_is_always_a_stream(void **state)
         room_deinit(&device.room);
 }
 
+static int n_retained;
+
+static CUresult tell_total(size_t *bytes, CUdevice id)
+{
+        (void)id;
+        *bytes = GIB;
+        return CUDA_SUCCESS;
+}
+
+static CUresult retain_context(CUcontext *context, CUdevice id)
+{
+        (void)id;
+        *context = (CUcontext)&fixture;
+        n_retained++;
+        return CUDA_SUCCESS;
+}
+
+static CUresult release_context(CUdevice id)
+{
+        (void)id;
+        n_retained--;
+        return CUDA_SUCCESS;
+}
+
+static CUresult refuse_context(CUcontext context)
+{
+        (void)context;
+        return CUDA_ERROR_UNKNOWN;
+}
+
+static void test_a_context_that_cannot_be_used_is_given_back(void **state)
+{
+        struct device device = { .lock = PTHREAD_MUTEX_INITIALIZER };
+        struct mover_done done = { 0 };
+
+        (void)state;
+        room_init(&device.room);
+        driver.cuDeviceTotalMem_v2 = tell_total;
+        driver.cuDevicePrimaryCtxRetain = retain_context;
+        driver.cuDevicePrimaryCtxRelease_v2 = release_context;
+        driver.cuCtxSetCurrent = refuse_context;
+        assert_true(device_enter(&device, &done) < 0);
+        assert_int_equal(done.driver_code, CUDA_ERROR_UNKNOWN);
+        assert_int_equal(n_retained, 0);
+        assert_false(device_has_context(&device));
+        room_deinit(&device.room);
+}
+
 static void test_nothing_is_no_copy(void **state)
 {
         struct mover_done done = { 0 };
@@ -269,6 +317,7 @@ int main(void)
                 cmocka_unit_test_setup(test_progress_rises_however_many_pieces_there_are, set_up),
                 cmocka_unit_test_setup(test_there_is_always_a_stream, set_up),
                 cmocka_unit_test_setup(test_no_copy_fails_for_want_of_events, set_up),
+                cmocka_unit_test_setup(test_a_context_that_cannot_be_used_is_given_back, set_up),
                 cmocka_unit_test_setup(test_nothing_is_no_copy, set_up),
                 cmocka_unit_test_setup(test_what_was_queued_before_a_stop_arrives, set_up),
                 cmocka_unit_test_setup(test_a_failure_names_its_call, set_up),
