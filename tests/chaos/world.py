@@ -9,7 +9,7 @@ import threading
 import time
 
 import stage
-from guest import Guest
+from guest import Guest, GuestEnded
 from host import Host
 from wait import PATIENCE, until
 
@@ -90,7 +90,7 @@ class Program:
         self.n_restarts += 1
         try:
             self.guest.signal(signal.SIGUSR1)
-        except ProcessLookupError:
+        except GuestEnded:
             pass
 
 
@@ -232,7 +232,7 @@ class World:
         program.was_killed = True
         try:
             program.guest.signal(signal.SIGKILL)
-        except ProcessLookupError:
+        except GuestEnded:
             pass
 
     def reap(self, vgpu):

@@ -10,6 +10,10 @@ import threading
 from wait import PATIENCE, until
 
 
+class GuestEnded(AssertionError):
+    """It was to get a signal, and is gone."""
+
+
 class Guest:
     """A program of tests/guests under `vgpu run`; `vgpu run` becomes the program, so pid is its."""
 
@@ -109,7 +113,7 @@ class Guest:
         try:
             os.kill(self.pid, number)
         except ProcessLookupError:
-            raise AssertionError(f"the guest ended\n{self.context()}") from None
+            raise GuestEnded(f"the guest ended\n{self.context()}") from None
         if number == signal.SIGSTOP:
             until(lambda: all(state in "Tt" for state in self.thread_states()), "all threads to stop", context=self.context)
 
