@@ -6,19 +6,19 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <stddef.h>
-#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "gate/bell.h"
 #include "gate/child.h"
 #include "gate/section.h"
 
 static _Atomic uint32_t n_wakes; /* the futex on which all sleep: these waits are rare, and few */
 static _Atomic uint64_t end_ns;  /* of all waiting; 0: the process does not end */
-static _Atomic int end_fd = -1;  /* an eventfd, readable from then on */
+static struct bell end = BELL_INIT; /* rung from then on */
 
 uint64_t wait_get_deadline(void)
 {
@@ -72,26 +72,11 @@ void wait_wake(void)
         syscall(SYS_futex, &n_wakes, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-static int get_end_fd(void)
-{
-        int none = -1, fd;
-
-        if (atomic_load(&end_fd) >= 0)
-                return atomic_load(&end_fd);
-        fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (fd >= 0 && !atomic_compare_exchange_strong(&end_fd, &none, fd))
-                fd_close(fd); /* another thread was faster */
-        return atomic_load(&end_fd);
-}
-
 void wait_end_at(uint64_t deadline_ns)
 {
-        const uint64_t one = 1;
-
         atomic_store(&end_ns, deadline_ns);
         wait_wake();
-        if (atomic_load(&end_fd) >= 0)
-                (void)!write(atomic_load(&end_fd), &one, sizeof(one));
+        bell_ring(&end);
 }
 
 /* How long to sleep for a message, as poll() takes it. */
@@ -124,7 +109,7 @@ static bool look(struct message_wait *wait)
 int wait_for_message(int socket, int timeout_ms)
 {
         struct message_wait wait = { .fd = { { .fd = socket, .events = POLLIN },
-                                             { .fd = get_end_fd(), .events = POLLIN } },
+                                             { .fd = bell_open(&end), .events = POLLIN } },
                                      .until_ns = UINT64_MAX };
         unsigned int depth = section_pause();
         int r = 0;
@@ -203,5 +188,5 @@ void wait_unlock(struct wait_hold *hold)
 void wait_forget(void)
 {
         atomic_store(&end_ns, 0);
-        end_fd = fd_close(end_fd);
+        bell_forget(&end);
 }

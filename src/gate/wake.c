@@ -1,41 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gate/wake.h"
 
-#include <stdatomic.h>
-#include <stdint.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-#include "base/cleanup.h"
+#include "gate/bell.h"
 #include "gate/child.h"
-#include "gate/log.h"
 
-static _Atomic int wake = -1; /* eventfd */
+static struct bell bell = BELL_INIT;
 
 void wake_open(void)
 {
-        int none = -1, fd = -1;
-
-        if (atomic_load(&wake) < 0)
-                fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (fd >= 0 && !atomic_compare_exchange_strong(&wake, &none, fd))
-                fd_close(fd); /* another thread was faster */
+        (void)bell_open(&bell);
 }
 
 int wake_get_fd(void)
 {
-        return wake;
+        return bell_get_fd(&bell);
 }
 
 void wake_agent(void)
 {
-        const uint64_t one = 1;
-
-        if (wake >= 0 && write(wake, &one, sizeof(one)) < 0)
-                log_write("cannot wake the agent");
+        bell_ring(&bell);
 }
 
 void wake_forget(void)
 {
-        wake = fd_close(wake);
+        bell_forget(&bell);
 }
