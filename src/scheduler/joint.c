@@ -313,5 +313,6 @@ void joint_begin(struct scheduler *scheduler)
         list_for_each(member, &scheduler->members, link) {
                 member->is_running = member->is_chosen;
                 member->run_weight = member->weight;
+                member->has_woken = member->has_woken && !member->is_chosen;
         }
 }

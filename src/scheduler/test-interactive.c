@@ -312,6 +312,22 @@ static void test_two_and_two(void **state)
         }
 }
 
+/* On several devices as on one: work that has had its turn is not new any more. */
+static void test_old_work_does_not_jump(void **state)
+{
+        const uint32_t shares[] = { 50, 50 };
+        struct world world;
+
+        (void)state;
+        world_init(&world, &best_effort, 2, shares);
+        scheduler_set_devices(&world.scheduler, &world.member[1], 3);
+        scheduler_set_class(&world.scheduler, &world.member[0], true);
+        for (int i = 0; i < 200; i++) {
+                world_run(&world, MS);
+                assert_false(world.member[0].is_urgent);
+        }
+}
+
 static void test_fixed_shares_know_no_classes(void **state)
 {
         const struct scheduler_settings fixed = { .policy = SCHEDULER_FIXED_SHARE,
@@ -418,6 +434,7 @@ int main(void)
                 cmocka_unit_test(test_waking_often_is_paid_for),
                 cmocka_unit_test(test_a_turn_that_was_cut_goes_on),
                 cmocka_unit_test(test_two_and_two),
+                cmocka_unit_test(test_old_work_does_not_jump),
                 cmocka_unit_test(test_fixed_shares_know_no_classes),
                 cmocka_unit_test(test_fixed_shares_forget_what_was_saved),
                 cmocka_unit_test(test_nobody_waits_for_longer_than_half_a_second),

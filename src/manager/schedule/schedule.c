@@ -406,7 +406,6 @@ static void settle_vgpu(struct schedule *schedule, struct instance *instance)
                               schedule_get_devices_of(instance));
         scheduler_set_class(&schedule->scheduler, &vgpu->member,
                             instance->residency.is_interactive);
-        atomic_store(&vgpu->page->is_eager, instance->residency.is_interactive);
         if (vgpu->member.share != instance->share || vgpu->member.portion != portion) {
                 vgpu->member.portion = portion;
                 scheduler_set_share(&schedule->scheduler, &vgpu->member, instance->share);
@@ -441,9 +440,11 @@ static void settle_vgpus(struct schedule *schedule)
         pthread_mutex_lock(&schedule->lock);
         is_enforcing = scheduler_is_enforcing(&schedule->scheduler);
         pthread_mutex_unlock(&schedule->lock);
-        list_for_each(vgpu, &schedule->vgpus, link)
+        list_for_each(vgpu, &schedule->vgpus, link) {
+                atomic_store(&vgpu->page->is_eager, is_enforcing && vgpu->member.is_interactive);
                 if (!vgpu->is_held)
                         settle_guests(schedule, vgpu, is_enforcing);
+        }
 }
 
 static void settle(struct schedule *schedule)
