@@ -22,7 +22,7 @@ static uint64_t most_of(const struct scheduler_member *member)
         return part_of(CREDIT_MAX, SCHEDULER_WHOLE - member->entitled);
 }
 
-/* While nobody else wants the device, its time is not paid for. */
+/* While no other member wants the device, its time is not paid for. */
 static void member_accrue(const struct scheduler *scheduler, struct scheduler_member *member,
                           uint64_t ns)
 {
@@ -48,7 +48,7 @@ static void accrue(struct scheduler *scheduler, uint64_t ns)
                         member_accrue(scheduler, member, ns);
 }
 
-/* What was saved under another policy. */
+/* Savings under another policy do not count. */
 static void forget_credit(struct scheduler *scheduler)
 {
         struct scheduler_member *member;
@@ -71,7 +71,7 @@ void credit_accrue(struct scheduler *scheduler, uint64_t now)
                 accrue(scheduler, ns);
 }
 
-/* One in whose way no turn is, is on the device anyway. Urgent ones do not end each other's turns. */
+/* Turns on other devices are in no member's way. Urgent ones do not end each other's turns. */
 static bool is_in_the_way(const struct scheduler *scheduler, const struct scheduler_member *other,
                           const struct scheduler_member *member)
 {

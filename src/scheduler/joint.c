@@ -9,7 +9,7 @@
 /* A member with a device each: so many at most. */
 #define DEVICES_MAX 64
 
-/* Nobody gets further ahead of the last one, in time at its weight: then who is new would have to wait for it. */
+/* No member gets further ahead of the last one, in time at its weight: a new one would have to wait for that. */
 #define LEAD_MAX 20000000000ull
 
 static bool counts(const struct scheduler_member *member, bool all)
@@ -40,7 +40,7 @@ static int first_of(uint64_t devices)
         return __builtin_ctzll(devices);
 }
 
-/* What the members of a device make of it. */
+/* A device, as its members divide it. */
 struct crowd {
         uint64_t taken;     /* parts: the sum of their shares */
         uint64_t n_without; /* members without a share */
@@ -66,7 +66,7 @@ static void count(const struct scheduler *scheduler, bool all, struct crowd crow
                 }
 }
 
-/* What each wants: its share, or what it may have on the most crowded one of its devices. */
+/* Each wants its share, or what it may have on the most crowded one of its devices. */
 static void set_bases(struct scheduler *scheduler, bool all)
 {
         struct crowd crowd[DEVICES_MAX] = { 0 };
@@ -87,7 +87,7 @@ static void set_bases(struct scheduler *scheduler, bool all)
         }
 }
 
-/* What is left of a device, and the sum of what those want whose weight is open. */
+/* The rest of a device, and the sum of the wants of members that have no weight yet. */
 struct demand {
         uint64_t left, wanted;
 };
@@ -108,7 +108,7 @@ static void sum_demand(struct scheduler *scheduler, bool all, struct demand dema
         }
 }
 
-/* The device on which each gets least for what it wants; -1: nobody's weight is open. */
+/* The device on which each gets least for what it wants; -1: no weight is open. */
 static int find_tightest(const struct demand demand[DEVICES_MAX])
 {
         int tightest = -1;
@@ -198,7 +198,7 @@ static uint64_t get_progress(const struct scheduler_member *member, uint64_t run
         return member->progress + (member->is_running ? progress_of(run, member->run_weight) : 0);
 }
 
-/* Urgent ones first. Of those who are as far behind, the one that has waited for longest. */
+/* Urgent ones first. Of members that are as far behind, the one that has waited for longest. */
 static bool comes_before(const struct scheduler_member *one, const struct scheduler_member *other,
                          uint64_t run)
 {

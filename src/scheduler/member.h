@@ -2,7 +2,7 @@
 #ifndef SCHEDULER_MEMBER_H
 #define SCHEDULER_MEMBER_H
 
-/* What a scheduler knows: its members, the turn in force, and the log of the turns before. */
+/* The members of a scheduler, the turn in force, and the log of the turns before. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 #define SCHEDULER_WHOLE     1000000u /* parts of the device */
 #define SCHEDULER_UNLIMITED UINT64_MAX
 
-/* More than that nobody is charged for one turn: then the clock has jumped. */
+/* No member is charged more than that for one turn: then the clock has jumped. */
 #define SCHEDULER_RUN_MAX 10000000000ull
 
 struct scheduler_member {
@@ -34,11 +34,12 @@ struct scheduler_member {
         uint64_t received;              /* ns in turns, and alone */
         uint64_t overshoot; /* ns that it ran too long and that were not taken off yet */
         uint64_t preempted; /* ns, sum of all that it ran too long */
-        uint64_t progress;  /* received over weight, since it came in: who has least is behind */
+        uint64_t
+                progress; /* received over weight, since it came in: the member that has least is behind */
 
         uint64_t
                 devices; /* those of the scheduler that it has, a bit each; where all are alike it does not matter */
-        /* Of joint.h. */
+        /* These are joint.h's. */
         bool is_chosen, is_running, is_settled;
         uint32_t base; /* parts: what it wants of each of its devices */
         uint32_t fair, run_weight;
@@ -56,15 +57,14 @@ struct scheduler_turn { /* the log */
 };
 
 enum scheduler_mode {
-        SCHEDULER_FREE = 0, /* nothing to enforce: everybody runs */
-        SCHEDULER_TURN,     /* one member runs, and who has no work */
-        SCHEDULER_PAUSE,    /* fixed share: this time is nobody's */
+        SCHEDULER_FREE = 0, /* nothing to enforce: all run */
+        SCHEDULER_TURN,     /* one member runs, and all that have no work */
+        SCHEDULER_PAUSE,    /* fixed share: this time stays unused */
 };
 
 struct scheduler_order {
         enum scheduler_mode mode;
-        struct scheduler_member
-                *owner; /* whose time it is; FREE: the only one with work, or NULL */
+        struct scheduler_member *owner;  /* of the turn; FREE: the only one with work, or NULL */
         struct scheduler_member *member; /* the same where it runs; NULL: it has no work */
         uint64_t target;                 /* ns */
         uint32_t weight;                 /* of the owner when it was decided */
@@ -86,7 +86,7 @@ struct scheduler {
         uint64_t cut_left;             /* ns, of that turn */
         uint64_t accrued_ns;           /* up to when credit is reckoned */
         bool has_jumped_queue;         /* the turn before went to one that had woken */
-        bool has_lent;                 /* or to one whose part is too small for it */
+        bool has_lent;                 /* or to one with a part too small for it */
         bool has_changed;              /* what is in force was decided on other grounds */
         bool is_joint;                 /* joint.h decides */
 

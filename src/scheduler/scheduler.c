@@ -19,7 +19,7 @@ void scheduler_init(struct scheduler *scheduler)
         scheduler_configure(scheduler, &scheduler->asked);
 }
 
-/* After each change of who is there, who has work, and what they are entitled to. */
+/* After each change of the members, of their work, and of what they are entitled to. */
 static void update(struct scheduler *scheduler)
 {
         if (scheduler->is_joint)
@@ -103,7 +103,7 @@ void scheduler_set_devices(struct scheduler *scheduler, struct scheduler_member 
         refresh(scheduler);
 }
 
-/* Where nobody is in its way, it need not wait for the end of the turn of others. */
+/* With its devices free it need not wait for the end of the turn of others. */
 static bool changes_turn(const struct scheduler *scheduler, const struct scheduler_member *member)
 {
         if (!scheduler->is_joint)
@@ -159,7 +159,7 @@ bool scheduler_is_enforcing(const struct scheduler *scheduler)
 }
 
 /*
- * Nobody else to protect: with a fixed share a single one is held to it all the same. @ret_only has
+ * There is no other to protect: with a fixed share a single one is held to it all the same. @ret_only has
  * all the time then.
  */
 static bool is_free(struct scheduler *scheduler, struct scheduler_member **ret_only)
@@ -187,7 +187,7 @@ static bool is_over(const struct scheduler *scheduler, uint64_t now)
                now < scheduler->start_ns || now >= order->until_ns;
 }
 
-/* Fixed share: the rest of a turn whose owner has run out of work, or has some again. */
+/* Fixed share: the rest of a turn after its owner has run out of work, or has some again. */
 static bool continues_turn(const struct scheduler *scheduler, uint64_t now)
 {
         return scheduler->settings.policy == SCHEDULER_FIXED_SHARE && scheduler->order.owner &&

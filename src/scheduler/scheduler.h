@@ -3,25 +3,25 @@
 #define SCHEDULER_SCHEDULER_H
 
 /*
- * The scheduler of a device, or of some that belong together: decides who has it when.
+ * The scheduler of a device, or of some that belong together: decides which member has it when.
  *
- * The scheduler uses no hardware, no clock and no heap. Its caller says what time it is and who has
- * work; the scheduler answers whose turn it is and until when. The caller then switches the
+ * The scheduler uses no hardware, no clock and no heap. Its caller says what time it is and which
+ * members have work; the scheduler answers which has the turn, and until when. The caller then switches the
  * hardware and says when the switch was done, so that the time of a switch belongs to the turn
  * before it:
  *
  *     scheduler_set_work(..);
  *     if (scheduler_decide(scheduler, now, &order)) {
- *             ... let order.member run and nobody else that has work ...
+ *             ... let order.member run and no other that has work ...
  *             scheduler_begin(scheduler, &order, now);
  *     }
- *     ... wait until order.until_ns or until somebody's work changes ...
+ *     ... wait until order.until_ns or until a member's work changes ...
  *
  * Members are vGPUs: a share belongs to the vGPU, whatever the number of its processes. A vGPU
  * without work needs no turn, and may be left alone.
  *
  * Where vGPUs have several devices, those are in one scheduler together (joint.h). scheduler_runs() then says
- * who may run; there is no such thing as a fixed or an equal share there.
+ * which members may run; there is no such thing as a fixed or an equal share there.
  *
  * Times are nanoseconds of one clock that should not go backward; when it does, or jumps, shares
  * are inexact for a moment and nothing worse. Not thread-safe.
@@ -74,7 +74,7 @@ void scheduler_begin(struct scheduler *scheduler, struct scheduler_order *order,
 /* scheduler_runs() - by @order, may @member run now? */
 bool scheduler_runs(const struct scheduler_order *order, const struct scheduler_member *member);
 
-/* scheduler_is_enforcing() - is there anything to enforce, whoever has work? */
+/* scheduler_is_enforcing() - is there anything to enforce, whichever members have work? */
 bool scheduler_is_enforcing(const struct scheduler *scheduler);
 
 /* scheduler_get_received() - with what it has had of the turn under way. */

@@ -8,7 +8,7 @@
  *     best effort   the driver divides the time, unless a vGPU has a share: then vGPUs with work
  *                   get time in proportion to their shares, and no time is left unused
  *     equal share   all vGPUs with work get the same time
- *     fixed share   each vGPU gets its part, also when nobody else wants the rest
+ *     fixed share   each vGPU gets its part, also when no other wants the rest
  *
  * Under the last two policies, adaptive round robin (the default) takes turns in strict order and
  * remembers overruns. Without it, the vGPU that has had least comes next.

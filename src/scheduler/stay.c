@@ -43,7 +43,7 @@ uint64_t stay_get_end(const struct stay *stay)
 }
 
 /*
- * Without work since then it counts as idle for those who wait. Where vGPUs take turns one would leave with work, too:
+ * Without work since then it counts as idle for vGPUs that wait. Where vGPUs take turns one would leave with work, too:
  * that it leaves by itself only after hours is no reason to keep others waiting.
  */
 static uint64_t get_idle_since(const struct stay *stay)
@@ -71,7 +71,7 @@ static bool has_rested(const struct stay *stay, uint64_t now)
                (stay->wants > 0 ? stay->wants : now) >= add(stay->since, STAY_EARLY_MIN);
 }
 
-/* Who does not come to rest is not interactive, whatever its owner says. */
+/* A vGPU that never stops working is not interactive, whatever its owner says. */
 static enum stay_class get_class(const struct stay *stay)
 {
         return stay->was_cut ? STAY_BATCH : stay->class;
@@ -139,9 +139,9 @@ uint64_t stay_get_end_for(const struct stay *stay, const struct stay *coming,
         return later(end, stay->not_before);
 }
 
-/* Who leaves for one that waits. */
+/* Leaving for one that waits. */
 
-/* Of two that may leave: without work before with it, then by class, then by age. */
+/* The order of leaving: without work before with it, then by class, then by age. */
 static bool goes_before(const struct stay *a, const struct stay *b, uint64_t now)
 {
         bool a_is_idle = is_idle(a, now), b_is_idle = is_idle(b, now);
@@ -204,17 +204,17 @@ static uint64_t find_time(const struct search *search, uint64_t lack)
         return time;
 }
 
-/* Who comes. */
+/* Coming in. */
 
 /* Behind all that are interactive, but in the order of waiting. */
 #define BEHIND (1ull << 62)
 
-/* What is decided of one device. */
+/* A decision about one device. */
 struct device {
-        int64_t free;     /* beside what is for those who wait longer */
+        int64_t free;     /* beside the room of vGPUs that wait longer */
         int64_t expected; /* when those that leave have left */
         uint64_t kept;    /* for them */
-        bool is_closed;   /* somebody waits until others may leave: nobody else takes their room */
+        bool is_closed;   /* one waits until others may leave: no other takes their room */
         bool is_shut_out; /* the batch class had nothing there for long */
         struct stay_contest contest;
 };
@@ -250,7 +250,7 @@ static bool was_shut_out(const struct decision *decision, const struct stay *sta
 
 /*
  * The first of the batch class is next where that was shut out. And so are all of it that wait longer, on whatever
- * device: within the class nobody passes by.
+ * device: within the class none passes by.
  */
 static uint64_t find_last_equal(const struct decision *decision)
 {
@@ -294,10 +294,10 @@ static bool is_waiting(const struct stay *stay, uint64_t now)
                (stay->place == STAY_HERE || (stay->place == STAY_AWAY && stay->not_before <= now));
 }
 
-/* When that is, who is coming in will say when it is there. Nobody passes by one that waits for it. */
+/* A vGPU that is coming in will say when that is, once it is there. None passes by one that waits for it. */
 #define SOME_DAY (STAY_NEVER - 1)
 
-/* One that works without taking turns may never be idle: nobody waits for that at the cost of others. */
+/* One that works without taking turns may never be idle: none waits for that at the cost of others. */
 static uint64_t find_end(const struct decision *decision, const struct stay *stay,
                          const struct stay *coming, uint32_t device)
 {
@@ -324,7 +324,7 @@ struct wish {
         bool is_behind; /* another one that waits comes first on one of these devices */
 };
 
-/* Not enough even some day: unless that is because of those who wait longer, and will leave again. */
+/* Not enough even some day: unless that is because of vGPUs that wait longer, and will leave again. */
 static enum stay_verdict refuse(const struct search *search, const struct device *device,
                                 uint64_t lack, struct wish *wish)
 {
@@ -406,7 +406,7 @@ static struct stay *find_chosen(const struct decision *decision, size_t order)
         return NULL;
 }
 
-/* Of those that were chosen for their age some may stay: the one that would go last first. */
+/* Some that were chosen for their age may stay: the one that would go last first. */
 static void spare(struct decision *decision, const struct wish *wish, size_t first)
 {
         for (size_t order = decision->n_chosen; order-- > first;) {

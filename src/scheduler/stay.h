@@ -3,23 +3,23 @@
 #define SCHEDULER_STAY_H
 
 /*
- * How long a vGPU stays on its device: when it leaves by itself, who comes in when there is not room for
- * all that have work, and who leaves for it. Arithmetic only: the caller has the clock and does what comes out.
+ * How long a vGPU stays on its device: when it leaves by itself, which one comes in when there is not room for
+ * all that have work, and which ones leave for it. Arithmetic only: the caller has the clock, and acts.
  *
  * A vGPU leaves when it has had no work for the time that its owner set. Before that it may leave for
- * another one that has work and finds no room. Who has no work leaves first, the least recently used of them
+ * another one that has work and finds no room: first those without work, the least recently used of them
  * at once. Where vGPUs take turns (a device that is overcommitted), one with work leaves, too, when
  * its turn is over: the batch class first, the longest stay first.
  *
- * Nobody with work leaves within its guaranteed stay, which is a multiple of what its last swap (out and in
- * again) took; of the batch class nobody at all. So swapping takes no more than a part of the time, whatever
+ * No vGPU with work leaves within its guaranteed stay, which is a multiple of what its last swap (out and in
+ * again) took; of the batch class none at all. So swapping takes no more than a part of the time, whatever
  * the programs do. An idle vGPU of the interactive class may leave for another interactive one at any time: each
- * such swap serves somebody who waits.
+ * such swap serves one that waits.
  *
  * One that had work when it left counts as batch until it has had none for a moment, on the device or off it.
  *
- * Who waits comes in the order of waiting, the interactive class first; but when the batch class had nothing on
- * the device for STAY_PATIENCE, all are equal. Nobody passes by one whose room is being made, so nobody waits
+ * vGPUs come in in the order of waiting, the interactive class first; but when the batch class had nothing on
+ * the device for STAY_PATIENCE, all are equal. None passes by one that others make room for, so none waits
  * for ever.
  *
  * A vGPU of several devices is on all of them or on none. So devices that such vGPUs join, also by way of others, are
@@ -28,13 +28,13 @@
  *
  *   - It comes when there is room on all of them.
  *   - Others leave for it on all devices where it lacks room, at once, as soon as enough may leave on each of them.
- *     Until then nobody leaves for it, and on these devices nobody else comes in, and nobody leaves for anybody else:
+ *     Until then none leaves for it, and on these devices no other comes in, and none leaves for another:
  *     so stays there only get older, and the time comes. What is free on its other devices is kept for it.
  *   - One that is behind another on one of its devices keeps nothing on the others.
  *
- * There is no circle of two that each have what the other needs: who is first in the order is never kept waiting by
- * one behind it, which leaves for it from all of its devices. Who waits gets ahead of all that come later, so each is
- * first once. An allocation is of one device: it waits for that one alone.
+ * There is no circle of two that each have what the other needs: the first in the order is never kept waiting by
+ * one behind it, which leaves for it from all of its devices. A vGPU that waits gets ahead of all that come later, so
+ * each is first once. An allocation is of one device: it waits for that one alone.
  */
 
 #include <stdbool.h>
@@ -42,7 +42,7 @@
 #include <stdint.h>
 
 /*
- * Who leaves early has had no work for this part of its time (not where vGPUs take turns), and for so long: not between
+ * A vGPU that leaves early has had no work for this part of its time (not where vGPUs take turns), and for so long: not between
  * two kernels.
  */
 #define STAY_EARLY_PART 10
@@ -77,7 +77,7 @@ enum stay_verdict {
         STAY_STUCK,       /* all that may ever leave are not enough */
 };
 
-/* What it has of one device, and lacks there. */
+/* A vGPU's part of one device, and what it lacks there. */
 struct stay_part {
         uint32_t device;           /* less than STAY_DEVICES_MAX */
         uint64_t bytes;            /* that the device has to give when it has left */
@@ -101,14 +101,14 @@ struct stay {
         uint64_t wants; /* since when it waits for room; 0: it does not */
         struct stay_part part[STAY_PARTS_MAX];
         size_t n_more;  /* parts, beside the first */
-        bool is_modest; /* nobody leaves for it: it could not come in when there was room */
+        bool is_modest; /* none leaves for it: it could not come in when there was room */
 
         bool was_cut; /* it had work when it left last, and since; kept by stay_decide() */
 
         bool is_chosen;            /* by stay_decide(): it is to leave */
-        enum stay_verdict verdict; /* likewise: the worst of its parts */
+        enum stay_verdict verdict; /* by it, too: the worst of its parts */
         uint64_t end, rank;        /* private */
-        size_t order;              /* likewise */
+        size_t order;              /* private */
 };
 
 /*
@@ -123,13 +123,13 @@ uint64_t stay_get_guaranteed(uint64_t cost, uint32_t percent);
 /* stay_get_end() - when it leaves if no work comes; STAY_NEVER. */
 uint64_t stay_get_end(const struct stay *stay);
 
-/* What all that want a device at the same time have to do with how long one's turn is. */
+/* All that want a device at the same time, as they bear on the length of a turn. */
 struct stay_contest {
         uint64_t turn;   /* of the least weight */
         uint32_t weight; /* the least */
 };
 
-/* stay_get_contest() - of those who have work on @device, or wait for it. */
+/* stay_get_contest() - of those that have work on @device, or wait for it. */
 struct stay_contest stay_get_contest(struct stay *const *stays, size_t n, uint32_t device,
                                      uint64_t now);
 
@@ -138,10 +138,10 @@ uint64_t stay_get_end_for(const struct stay *stay, const struct stay *coming,
                           const struct stay_contest *contest);
 
 /*
- * stay_decide() - who comes and who leaves at @now
- * @free:  of each of the first @n_devices devices the bytes that nobody has and nobody was promised
+ * stay_decide() - which ones come and which ones leave at @now
+ * @free:  of each of the first @n_devices devices the bytes that none has and none was promised
  *
- * Sets is_chosen and the verdicts in each of @stays, whose order it changes. Returns when to ask again if nothing
+ * Sets is_chosen and the verdicts in each of @stays, and changes their order. Returns when to ask again if nothing
  * happens; STAY_NEVER.
  */
 uint64_t stay_decide(struct stay **stays, size_t n, const int64_t *free, size_t n_devices,

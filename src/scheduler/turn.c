@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Adaptive round robin. Who ran longer than its target owes the difference. Of what it owes, a part
+ * Adaptive round robin. A member that ran longer than its target owes the difference. Of what it owes, a part
  * (one by the averaging factor) is taken off its next turn. Where that part is as long as the turn,
- * the turn is left out and so much is paid. So in the long run everybody has what it is entitled
- * to, also where turns end late again and again, and nobody waits longer than its debt is worth.
+ * the turn is left out and so much is paid. So in the long run each member has what it is entitled
+ * to, also where turns end late again and again, and none waits longer than its debt is worth.
  *
- * Without it whoever has made the least progress is next, in virtual time. That time is the least progress of
- * those that take turns. Who begins to take turns begins there: what it did before it came, or while it
+ * Without it the member that has made the least progress is next, in virtual time. That time is the least progress of
+ * those that take turns. A member that begins to take turns begins there: what it did before it came, or while it
  * had no work, gives it no right to more than the others, nor them to more than it.
  *
- * One whose part is too small for a turn in each round has its turns less often: it owes what the shortest turn is
+ * A member with a part too small for a turn in each round has its turns less often: it owes what the shortest turn is
  * longer than its own. No two such turns follow one another, so that many of these do not keep the others waiting.
  */
 #include "scheduler/turn.h"
@@ -22,7 +22,7 @@
 /* A turn shortened to less costs more than it is worth. */
 #define TARGET_MIN 1000000u /* ns */
 
-/* Rounds in which all may be left out for what they owe; then somebody has to be next. */
+/* Rounds in which all may be left out for what they owe; then one of them has to be next. */
 #define ROUNDS_MAX 64
 
 /* The rest of a fixed share stands behind the last member. */
@@ -47,7 +47,7 @@ static bool is_behind(const struct scheduler_member *member, uint64_t progress)
         return member->is_in && member->progress < progress;
 }
 
-/* Where nobody takes turns, nobody is owed any: nobody may have made more progress than that. */
+/* Where no member takes turns none is owed any: then the time is the most progress that one has made. */
 static uint64_t virtual_time(const struct scheduler *scheduler)
 {
         const struct scheduler_member *rest = &scheduler->rest, *member;
@@ -86,7 +86,7 @@ void turn_admit(struct scheduler *scheduler)
                 admit(scheduler, member, time);
 }
 
-/* What is taken off the next turn of @member, which would last @turn. */
+/* So much is taken off the next turn of @member, which would last @turn. */
 static uint64_t compensation(const struct scheduler *scheduler,
                              const struct scheduler_member *member, uint64_t turn)
 {
@@ -150,14 +150,14 @@ static struct scheduler_member *pick_least_served(struct scheduler *scheduler, u
         return best;
 }
 
-/* What a whole turn adds to its progress: so coarse the comparison is. */
+/* A whole turn adds so much to its progress: the comparison is as coarse. */
 static uint64_t step_of(const struct scheduler *scheduler, const struct scheduler_member *member)
 {
         return weight_get_turn(scheduler, member->weight) * SCHEDULER_WHOLE / member->weight;
 }
 
 /*
- * Who has new work and has not had more than the others is next, and has had its turn of this round
+ * A member that has new work and has not had more than the others is next, and has had its turn of this round
  * then. Every second turn at most, so that the others go on taking theirs.
  */
 static struct scheduler_member *find_woken(struct scheduler *scheduler)
@@ -182,7 +182,7 @@ static struct scheduler_member *find_woken(struct scheduler *scheduler)
         return woken;
 }
 
-/* Rounds would be unjust to those whose turns an urgent one happens to end. */
+/* Rounds would be unjust to members if an urgent one happened to end their turns. */
 static void note_cut(struct scheduler *scheduler, uint64_t now)
 {
         const struct scheduler_order *order = &scheduler->order;

@@ -10,12 +10,12 @@
  * turn_pick() - the next one, with how long it shall last
  *
  * What is taken off for earlier overshoot is taken off now. The weights are up to date, and
- * somebody takes turns. An urgent one (credit.h) is before all others, and the turn that is cut short
+ * at least one member takes turns. An urgent one (credit.h) is before all others, and the turn that is cut short
  * for it goes on after it.
  */
 struct scheduler_member *turn_pick(struct scheduler *scheduler, uint64_t now, uint64_t *ret_target);
 
-/* turn_admit() - who takes turns from now on begins where those are who take some already. */
+/* turn_admit() - members that take turns from now on begin where those are that take some already. */
 void turn_admit(struct scheduler *scheduler);
 
 /* turn_charge() - the turn of @order lasted @run ns, whether its owner had work or not. */

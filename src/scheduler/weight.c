@@ -45,7 +45,7 @@ static uint32_t get_left(const struct division *division)
         return weight_get_left(division->shares, division->spared);
 }
 
-/* A share is what it says, whoever is there without one: those divide what is left, which may be nothing. */
+/* A share is what it says. Members without one divide the rest, which may be nothing. */
 static uint32_t get_best_effort(const struct division *division,
                                 const struct scheduler_member *member)
 {
@@ -66,7 +66,7 @@ static uint32_t get_fixed(const struct division *division, const struct schedule
         return (uint32_t)((uint64_t)member->portion * left / division->portions);
 }
 
-/* What the settings give @member, before anybody is left out. */
+/* The settings give @member so much, before any member is left out. */
 static uint32_t get_part(const struct scheduler *scheduler, const struct division *division,
                          const struct scheduler_member *member)
 {
@@ -99,7 +99,7 @@ void weight_refresh(struct scheduler *scheduler)
                 member->entitled = scale(member->entitled, sum);
 }
 
-/* Of those that have work, as if there were no others: what the others do not use is left, too. */
+/* For members that have work, as if there were no others: time that the others do not use is left, too. */
 void weight_update(struct scheduler *scheduler)
 {
         bool is_fixed = scheduler->settings.policy == SCHEDULER_FIXED_SHARE;

@@ -12,7 +12,7 @@
  */
 void weight_refresh(struct scheduler *scheduler);
 
-/* weight_update() - set all members' weights for who has work now; fixed share: for all. */
+/* weight_update() - set all members' weights for those that have work now; fixed share: for all. */
 void weight_update(struct scheduler *scheduler);
 
 /* weight_takes_turns() - a member with a fixed share has its turns also when it has no work. */
@@ -21,7 +21,7 @@ bool weight_takes_turns(const struct scheduler *scheduler, const struct schedule
 /*
  * weight_get_left() - what @shares, parts in all, leave of a device to those without one, at least @spared: nothing where
  * it is about what each is entitled to, WEIGHT_SPARED where turns are taken. What never runs never ends, and others may
- * wait for it; and over minutes nobody sees so little of a share.
+ * wait for it; and over minutes so little of a share cannot be seen.
  */
 #define WEIGHT_SPARED (SCHEDULER_WHOLE / 400)
 uint32_t weight_get_left(uint64_t shares, uint32_t spared);
