@@ -270,5 +270,6 @@ void page_read_claim(const struct page *page, uint64_t limit, struct page_claim 
                         claim.taken += smaller(atomic_load(&slot->used[kind]), limit);
         }
         claim.pending = smaller(claim.pending, limit);
+        claim.wanted = smaller(claim.wanted, limit);
         *ret_claim = claim;
 }

@@ -69,7 +69,10 @@ struct page_claim {
         uint64_t wanted;  /* that threads wait for */
 };
 
-/* page_read_claim() - of all processes; what is more than the limit is cut off. */
+/*
+ * page_read_claim() - of all processes
+ * @limit: of each process, and of all together what is pending and wanted: more is cut off
+ */
 void page_read_claim(const struct page *page, uint64_t limit, struct page_claim *ret_claim);
 
 /* page_read_pending() - what the process in @slot says that the driver is being asked for, cut off at @limit. */

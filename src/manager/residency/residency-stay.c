@@ -67,8 +67,7 @@ static uint64_t get_wanted(const struct instance *instance, size_t part)
         struct page_claim claim;
 
         page_read_claim(&instance->part[part].page, instance->frame_buffer, &claim);
-        return (claim.wanted < instance->frame_buffer ? claim.wanted : instance->frame_buffer) +
-               instance->part[part].residency.extra;
+        return claim.wanted + instance->part[part].residency.extra;
 }
 
 uint64_t residency_get_return(const struct instance *instance, size_t part)
