@@ -82,7 +82,7 @@ static int restore_once(const struct target *target, struct mover_done *done)
         return settle(r, target, CU_PROCESS_STATE_LOCKED, done);
 }
 
-/* What the driver refuses before it does anything leaves the process as it was. */
+/* A refusal of the driver before it does anything leaves the process as it was. */
 static bool was_refused(const struct mover_done *done)
 {
         return done->driver_code == CUDA_ERROR_INVALID_VALUE ||
@@ -224,7 +224,7 @@ static bool has_room(struct device *device, uint64_t bytes)
         return true;
 }
 
-/* Of the hold; -EAGAIN: nothing was asked of the driver, for a program outside has taken some of it. */
+/* Part of the hold; -EAGAIN: nothing was asked of the driver, for a program outside has taken some of it. */
 static int restore_in_window(struct device *device, struct holds *holds,
                              const struct target *target, bool is_last, struct mover_done *done)
 {
@@ -243,7 +243,7 @@ static int restore_in_window(struct device *device, struct holds *holds,
 }
 
 /*
- * A hold that was taken again is memory, whatever the driver says of it a moment later: so the last time nobody asks
+ * A hold that was taken again is memory, whatever the driver says of it a moment later: so the last time none asks
  * how much is free.
  */
 static int restore_from_hold(struct device *device, struct holds *holds,
@@ -263,7 +263,7 @@ static int restore_from_hold(struct device *device, struct holds *holds,
         return r;
 }
 
-/* A margin that is kept leaves nobody behind, and loses no process. */
+/* A margin that is kept leaves no call behind, and loses no process. */
 static int restore_with_room(struct device *device, struct holds *holds,
                              const struct target *target, struct mover_done *done)
 {

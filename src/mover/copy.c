@@ -21,7 +21,7 @@ struct copy {
         const struct copy_control *control;
 };
 
-/* What is not there yet. */
+/* Those that are not there yet. */
 static int make_events(struct copy *copy, struct mover_done *done)
 {
         int r = 0;

@@ -30,10 +30,10 @@ struct copy_control {
         int (*progress)(uint64_t bytes_done, void *userdata); /* a failure ends the copy with it */
         void *userdata;
         const atomic_bool *stop; /* once true, nothing more is queued */
-        CUstream stream; /* of the caller, who waits for nothing on it: device_get_stream() */
+        CUstream stream; /* of the caller, which waits for nothing on it: device_get_stream() */
         struct device *
                 device; /* its margin is lent if there is no room for the marks; NULL: it has none */
-        /* BETWEEN_DEVICES that cannot use each other's memory: whose it is. NULL: they can. */
+        /* BETWEEN_DEVICES that cannot use each other's memory: the device that has it. NULL: they can. */
         CUcontext to_context, from_context;
 };
 

@@ -112,7 +112,7 @@ static int make_context_locked(struct device *device, struct mover_done *done)
         return 0;
 }
 
-/* A window is not waited for with the lock: those who have it open look for the context. */
+/* A window is not waited for with the lock: threads that have it open look for the context. */
 static int make_context(struct device *device, struct mover_done *done)
 {
         struct room_taking taking = room_begin(&device->room);
@@ -220,7 +220,7 @@ void device_return_margin(struct device *device)
         take_margin(device);
 }
 
-/* It looks in the device's context, which may not be there: then nobody knows what is free. */
+/* It looks in the device's context, which may not be there: then it is not known what is free. */
 int device_begin_call(struct device *device)
 {
         return margin_begin_call(&device->margin, device_enter_existing(device));

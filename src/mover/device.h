@@ -45,7 +45,7 @@ struct device {
         struct margin margin; /* there with the context */
 };
 
-/* device_find() - the device whose UUID is @uuid ("GPU-..."). Errors: -ENODEV; a driver call. */
+/* device_find() - the device with the UUID @uuid ("GPU-..."). Errors: -ENODEV; a driver call. */
 int device_find(CUdevice *ret_id, const char *uuid, struct mover_done *done);
 
 /* device_format_uuid() - as NVML and nvidia-smi write it, into DEVICE_UUID_MAX bytes. */
@@ -56,7 +56,7 @@ int device_init(struct device *device, const char *uuid, struct mover_done *done
 /* device_enter() - make the context, created where needed, current in this thread. */
 int device_enter(struct device *device, struct mover_done *done);
 
-/* device_enter_existing() - likewise, if it is there; waits for no window. False: not. */
+/* device_enter_existing() - the same if it is there; waits for no window. False: not. */
 bool device_enter_existing(struct device *device);
 
 /* device_drop() - destroy the context, if there is one. */
@@ -68,10 +68,10 @@ bool device_has_context(struct device *device);
 struct room_taking device_begin_taking(struct device *device);
 void device_end_taking(struct device *device, struct room_taking *taking);
 
-/* device_try_taking() - room_try_for(); likewise. */
+/* device_try_taking() - room_try_for(), as device_begin_taking(). */
 bool device_try_taking(struct device *device, uint32_t ms, struct room_taking *ret_taking);
 
-/* device_open_window() - room_open(); likewise. */
+/* device_open_window() - room_open(), as device_begin_taking(). */
 void device_open_window(struct device *device, enum room_window window);
 void device_close_window(struct device *device, enum room_window window);
 
@@ -98,7 +98,7 @@ void device_put_stream(struct device *device, CUstream stream);
 /* device_read_free() - what is free of the device, without what is missing of the margin. */
 int device_read_free(struct device *device, uint64_t *ret_free, struct mover_done *done);
 
-/* device_load_hasher() - hasher_load(), as one who takes. */
+/* device_load_hasher() - hasher_load(), as a taking. */
 int device_load_hasher(struct device *device, struct mover_done *done);
 
 #endif

@@ -21,7 +21,7 @@ struct difference {
         CUstream stream; /* of @hashing */
         struct hashing hashing;
         bool is_under_way;
-        bool *is_unchanged; /* of each block, once found; else NULL: nobody knows */
+        bool *is_unchanged; /* of each block, once found; else NULL: it is not known */
         size_t n_unchanged;
         int error;                 /* why there are no hashes */
         struct mover_done failure; /* its driver call */

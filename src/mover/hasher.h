@@ -46,7 +46,7 @@ int hasher_load(struct hasher *hasher, CUdevice device, struct mover_done *done)
 /* hasher_forget() - its context is gone. */
 void hasher_forget(struct hasher *hasher);
 
-/* What is being hashed; an empty (zeroed) one is fine for finish and deinit. */
+/* A hash under way; an empty (zeroed) one is fine for finish and deinit. */
 struct hashing {
         CUstream stream;
         struct hash_value *values; /* pinned */

@@ -64,7 +64,7 @@ static void renew_locked(struct holds *holds, int pid, uint32_t request)
                         hold->request = request;
 }
 
-/* Of @wanted bytes, what is not held yet; what is held is @request's. */
+/* The part of @wanted bytes that is not held yet; memory that is held is @request's. */
 static uint64_t find_lack_locked(struct holds *holds, int pid, uint64_t wanted, uint32_t request)
 {
         uint64_t held = sum_locked(holds, pid);
@@ -88,7 +88,7 @@ static uint64_t round_up(uint64_t bytes)
         return (bytes + HOLD_UNIT - 1) / HOLD_UNIT * HOLD_UNIT;
 }
 
-/* Of @wanted bytes; another thread may have taken some since it was found to be lacking. */
+/* A part of @wanted bytes; another thread may have taken some since it was found to be lacking. */
 static int take(struct holds *holds, const struct room_taking *taking, const struct device *device,
                 int pid, uint64_t wanted, uint32_t request, struct mover_done *done)
 {

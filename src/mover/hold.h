@@ -4,7 +4,7 @@
 
 /*
  * Held memory: unused memory of the mover's device, kept for the restores of processes
- * so that nobody else takes it. It is released right before the driver's call. This
+ * so that no other takes it. It is released right before the driver's call. This
  * needs no current context.
  */
 
@@ -20,7 +20,7 @@
 
 /*
  * So long one with windows open waits for those of others, which may wait for ours: without its hold a process is as
- * it was, and whoever asked tries again.
+ * it was, and the caller tries again.
  */
 #define HOLD_WITHIN_MS 1000
 
@@ -42,7 +42,7 @@ struct holds {
 int hold_take(struct holds *holds, struct device *device, int pid, uint64_t bytes, uint32_t request,
               uint32_t wait_ms, struct mover_done *done);
 
-/* hold_take_within() - likewise, in a freeing window that the caller has open: of what it has made free. */
+/* hold_take_within() - the same in a freeing window that the caller has open: of what it has made free. */
 int hold_take_within(struct holds *holds, struct device *device, int pid, uint64_t bytes,
                      uint32_t request, uint32_t wait_ms, struct mover_done *done);
 

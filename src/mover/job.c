@@ -182,7 +182,7 @@ bool job_is_complete(const struct job *job, const struct job_memories *memories)
                job->n_hashes == job->n_hashes_max;
 }
 
-/* Who works on it. */
+/* The thread that works on it. */
 
 bool job_enter(struct job *job, enum job_phase *phase)
 {

@@ -4,13 +4,13 @@
 
 /*
  * A job: a copy of device memory out to slabs, in from slabs, or over from another
- * device (wire/mover.h). This file has the parts of a job and says who may touch them;
+ * device (wire/mover.h). This file has the parts of a job and says which thread may touch them;
  * mover/transfer.h does the copying.
  *
  * The socket's thread collects it from several messages. Staging and the run are
  * tasks of their own, and the end may come at any time: each takes part by
  * job_enter() and job_leave(). What the job holds of the device goes with
- * job_end(), whoever still has a reference.
+ * job_end(), also while there is a reference.
  */
 
 #include <pthread.h>
@@ -71,9 +71,9 @@ struct job {
         atomic_bool is_cancelled;
         atomic_bool must_stop; /* REFRESH, LIVE: or it is cancelled */
 
-        /* Of the one task that works: staging, then the run, then the end. */
+        /* For the one task that works: staging, then the run, then the end. */
         struct slabs *slabs;
-        size_t n_held; /* segments whose slabs we hold */
+        size_t n_held; /* segments with slabs that we hold */
         struct job_piece *pieces;
         size_t n_pieces;
         uint64_t n_bytes; /* of all pieces */
@@ -118,7 +118,7 @@ void job_rest(struct job *job, uint64_t until_ns);
 /* job_end() - cancel what works on it, wait for that, and drop all that it holds of the device. */
 void job_end(struct job *job);
 
-/* job_release() - drop all that it holds of the device. Only for the one who works on it. */
+/* job_release() - drop all that it holds of the device. Only for the task that works on it. */
 void job_release(struct job *job);
 
 #endif

@@ -8,7 +8,7 @@
 #include "mover/driver.h"
 #include "mover/mapping.h"
 
-/* 1.2 ms of a PCIe 5 bus: nobody waits longer for a stop, and the calls cost little beside it. */
+/* 1.2 ms of a PCIe 5 bus: no stop waits longer, and the calls cost little beside it. */
 #define PIECE_BYTES (64 * MIB)
 
 struct live {

@@ -4,7 +4,7 @@
 
 /*
  * A copy out of memory that is written to meanwhile (MOVER_JOB_LIVE). What arrives is of no one moment, so its
- * hash is not the memory's: each piece is first copied to memory of our own on the device, which nobody
+ * hash is not the memory's: each piece is first copied to memory of our own on the device, which no program
  * changes, and from there both hashed and copied to the slabs.
  */
 

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "mover/driver.h"
 
-/* Room for the handles, and the size of all; the sum of sizes that wrap is nobody's memory. */
+/* Room for the handles, and the size of all; the sum of sizes that wrap is no memory's. */
 static int prepare(struct mapping *mapping, const uint64_t *sizes, size_t n)
 {
         uint64_t size = 0;

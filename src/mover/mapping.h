@@ -47,7 +47,7 @@ void mapping_unmap(struct mapping *mapping);
 int mapping_release(struct mapping *mapping, struct mover_done *done);
 
 /*
- * mapping_pass() - let go of the first @n memories, of @sizes, which nobody reads any more; those before
+ * mapping_pass() - let go of the first @n memories, of @sizes, which nothing reads any more; those before
  * have been let go already. On failure what has not been is still there.
  */
 int mapping_pass(struct mapping *mapping, const uint64_t *sizes, size_t n, struct mover_done *done);

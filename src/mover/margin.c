@@ -9,7 +9,7 @@
 #include "mover/driver.h"
 
 /*
- * Measured on an H200 (driver 580): a checkpoint succeeds with 6 MiB free and fails with 4; four streams likewise. A
+ * Measured on an H200 (driver 580): a checkpoint succeeds with 6 MiB free and fails with 4; four streams as well. A
  * vGPU's processes are checkpointed side by side.
  */
 #define MARGIN_UNIT (2 * MIB)
@@ -41,7 +41,7 @@ void margin_want(struct margin *margin, uint64_t total)
         pthread_mutex_unlock(&margin->lock);
 }
 
-/* What cannot be given back is there still: nobody is worse off. */
+/* A margin that cannot be given back is there still: nothing is worse. */
 static void give_back_locked(struct margin *margin)
 {
         struct mover_done ignored = { 0 };

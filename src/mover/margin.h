@@ -3,11 +3,11 @@
 #define MOVER_MARGIN_H
 
 /*
- * The margin: memory of the mover's device that nobody uses, so that a device filled to the last is not full for the
+ * The margin: memory of the mover's device that is not used, so that a device filled to the last is not full for the
  * driver. Its checkpoint of a process takes some MiB of the device for a moment. If there are none it fails, and every
  * later checkpoint of that process, too (`bench/full-device`). New streams of the mover and its page tables need
  * some as well. So the margin is lent: given back right before such a call, and taken again behind it. What is lent may
- * be taken by others meanwhile; then there is none until somebody leaves.
+ * be taken by others meanwhile; then there is none until a vGPU leaves.
  *
  * Threads: any.
  */
@@ -27,7 +27,7 @@ struct margin {
         pthread_cond_t changed;
         unsigned int n_calls; /* that have a part of it: margin_begin_call() */
         unsigned int n_lent;
-        uint64_t wanted;        /* bytes; 0: nobody has used the device yet */
+        uint64_t wanted;        /* bytes; 0: the device has not been used yet */
         uint64_t not_before_ns; /* there was no room for it */
         struct mapping
                 memory; /* mapped nowhere; empty while it is lent, or there was no room for it */

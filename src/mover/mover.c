@@ -36,7 +36,7 @@
 
 /*
  * How many threads a lane has. Copies share the bus, and one a direction fills it; the others let
- * small jobs pass large ones. Staging waits on nobody, so a run that waits for its staging ends.
+ * small jobs pass large ones. Staging waits on nothing, so a run that waits for its staging ends.
  * Processes of one vGPU are checkpointed at the same time. Slabs and contexts change one after
  * another. A task that takes memory to hold it may wait for restores: a question for what is free
  * shall not wait behind that.
@@ -105,7 +105,7 @@ static struct request *request_free(struct request *request)
 
 DEFINE_CLEANUP(struct request *, request_free);
 
-/* What runs on the lanes. */
+/* Requests that run on the lanes. */
 
 static int run_info(struct request *request, struct mover_done *done)
 {
@@ -269,7 +269,7 @@ static int run_lend_end(struct request *request, struct mover_done *done)
         return r;
 }
 
-/* What is registered or mapped would go with the context, behind the manager's back; whoever has a window looks in it. */
+/* Slabs and mappings would go with the context, behind the manager's back; a thread that has a window looks in it. */
 static int run_context(struct request *request, struct mover_done *done)
 {
         struct mover *mover = request->mover;
@@ -283,7 +283,7 @@ static int run_context(struct request *request, struct mover_done *done)
         return device_drop(&mover->device, done);
 }
 
-/* What the main thread does itself, before a lane or instead. A failure ends the program. */
+/* The main thread does these itself, before a lane or instead. A failure ends the program. */
 
 static struct job **find_job(struct mover *mover, const struct request *request)
 {
@@ -311,7 +311,7 @@ static int begin_job(struct mover *mover, struct request *request)
         return 0;
 }
 
-/* What belongs to the source must be there before staging, and the target before the run. */
+/* All of the source must be there before staging, and the target before the run. */
 
 static int add_source(struct mover *mover, struct request *request)
 {
@@ -463,7 +463,7 @@ static void log_failure(const struct mover *mover, const struct mover_header *re
 }
 
 /*
- * With a broken context nothing works on the device any more, for nobody: the manager tries again with
+ * With a broken context nothing works on the device any more, for any request: the manager tries again with
  * another mover, as after any death. What a checkpoint answers is of the process that it is of.
  */
 static void end_if_broken(const struct mover_header *request, const struct mover_done *done)
@@ -483,7 +483,7 @@ static void run_request(struct task *task)
         int r;
 
         r = request->run(request, &done);
-        if (r < 0 && r != -ECANCELED) { /* somebody wanted that */
+        if (r < 0 && r != -ECANCELED) { /* that was asked for */
                 log_failure(request->mover, &request->packet.header, &done, r);
                 end_if_broken(&request->packet.header, &done);
         }

@@ -4,7 +4,7 @@
 #include "base/fault.h"
 #include "mover/answer.h"
 
-/* A part of the job at a time: each costs the bus a moment, and whoever waits for the memory another. */
+/* A part of the job at a time: each costs the bus a moment, and the process that waits for the memory another. */
 #define HAND_OVER_PARTS 32
 
 static bool are_in_order(const struct plan *plan)

@@ -109,7 +109,7 @@ int plan_staged(struct plan *plan, const struct job *job)
         return r;
 }
 
-/* Of the bytes of @piece from @skip on, those in blocks that are in the slabs already, or the others. */
+/* The bytes of @piece from @skip on in blocks that are in the slabs already, or the others. */
 static int add_blocks(struct plan *plan, const struct job *job, const struct difference *difference,
                       const struct job_piece *piece, uint64_t skip, bool are_skipped)
 {

@@ -7,7 +7,7 @@
 #include "mover/device.h"
 #include "mover/driver.h"
 
-/* A bit for each device whose memory device @index can use. Where the driver does not say: none. */
+/* A bit for each device that lends device @index its memory. Where the driver does not say: none. */
 static uint64_t find_peers(int index, int count)
 {
         struct mover_done done = { 0 };

@@ -46,7 +46,7 @@ static struct {
         struct call *left;
 } calls = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* What this thread's request was left by: it stays in calls.left until process_told(). */
+/* The call that this thread's request was left by: it stays in calls.left until process_told(). */
 static _Thread_local struct call *untold;
 
 static bool has_ended(int pidfd)
@@ -77,7 +77,7 @@ static void leave_locked(struct call *call)
         call->n_untold++;
 }
 
-/* True: it has returned, and all who said that it has not have said so: it is the caller's. */
+/* True: it has returned, and all threads that said that it has not have said so: it is the caller's. */
 static bool take_late_locked(struct call *call)
 {
         struct call **place = &calls.left;
@@ -113,7 +113,7 @@ void process_told(void)
                 tell_returned(call);
 }
 
-/* Whoever awaits it frees it. */
+/* The thread that awaits it frees it. */
 static void end_call(struct call *call, CUresult result)
 {
         bool is_ours;
@@ -145,7 +145,7 @@ static struct call *find_left_locked(int pid)
         return call;
 }
 
-/* Another process may have the number of one whose call was never heard of again. */
+/* Another process may have the number of one with a call that was never heard of again. */
 static const char *meet_left(int pid)
 {
         const char *name = NULL;

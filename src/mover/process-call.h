@@ -7,7 +7,7 @@
  *
  * Such a call may never return: a control group freezes the process in the middle of it, or the driver waits for what
  * never happens. So each is made in a thread of its own, and the caller waits for it until a deadline. A call that has
- * not returned by then is left behind with its thread, and whoever waits for a lock of the caller's goes on. The driver
+ * not returned by then is left behind with its thread, and a thread that waits for a lock of the caller's goes on. The driver
  * is not asked about that process again until the call has returned, which the manager is told (RETURNED). It is told
  * behind the answers that say that it has not: a request about a process is of one thread, which says when its answer
  * is sent (process_told()).

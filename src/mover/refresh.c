@@ -38,7 +38,7 @@ static int count_copied(const struct plan *plan, const struct job *job, uint64_t
         return 0;
 }
 
-/* What the slabs have now. Of what was not reached they have what they had. */
+/* The contents of the slabs now. Pieces that were not reached are as they were. */
 static int note_copied(const struct plan *plan, struct job *job,
                        const struct difference *difference, uint64_t n_copied)
 {

@@ -3,7 +3,7 @@
 #define MOVER_ROOM_H
 
 /*
- * Who takes memory of the mover's device, and when.
+ * The order in which memory of the mover's device is taken.
  *
  * A restore that runs out of memory loses its process for ever. So there are windows in which the mover takes
  * nothing:
@@ -48,16 +48,16 @@ struct room_taking {
 void room_init(struct room *room);
 void room_deinit(struct room *room);
 
-/* room_begin() - a taking, of one who has no window open; waits until none is. Then room_end(). */
+/* room_begin() - a taking, of a thread that has no window open; waits until none is. Then room_end(). */
 struct room_taking room_begin(struct room *room);
 
-/* room_try() - likewise, without waiting. False: a window is open, or waits. */
+/* room_try() - the same without waiting. False: a window is open, or waits. */
 bool room_try(struct room *room, struct room_taking *ret_taking);
 
-/* room_try_for() - likewise, waiting for @ms at most. */
+/* room_try_for() - the same, waiting for @ms at most. */
 bool room_try_for(struct room *room, uint32_t ms, struct room_taking *ret_taking);
 
-/* room_try_within() - likewise, the hold of a freeing window that the caller has open: in no restoring one. */
+/* room_try_within() - the same for the hold of a freeing window that the caller has open: in no restoring one. */
 bool room_try_within(struct room *room, uint32_t ms, struct room_taking *ret_taking);
 
 void room_end(struct room_taking *taking);

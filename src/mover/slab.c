@@ -157,7 +157,7 @@ static int slab_register(struct slab *slab, struct device *device, struct mover_
         return r;
 }
 
-/* Whoever gets a slab will be copied to it, and shall not wait for the driver to compile the kernel then. */
+/* The process that gets a slab will be copied to it, and shall not wait for the driver to compile the kernel then. */
 static void load_hasher_ahead(struct device *device)
 {
         struct mover_done ignored = { 0 };

@@ -243,7 +243,7 @@ static int prepare(struct transfer *transfer)
         return r;
 }
 
-/* What is staged, queued on a stream of its own: it runs beside the copy of the rest. */
+/* The staged part, queued on a stream of its own: it runs beside the copy of the rest. */
 static int start_unstaging(struct transfer *transfer, CUstream *ret_stream)
 {
         int r;
@@ -322,7 +322,7 @@ static int copy_changed(struct transfer *transfer)
                 r = driver_fault_point(transfer->done, "mover.job-copied");
         if (r == 0)
                 tell_hashes(transfer);
-        /* Who has failed lets the memory go next, which the device reads. */
+        /* A job that has failed lets the memory go next, which the device reads. */
         difference_deinit(difference);
         return r;
 }

@@ -8,7 +8,7 @@
 
 /*
  * A piece: what the rate allows in a 256th of a second. The largest takes 0.3 ms of a PCIe 5 bus, and
- * nobody waits longer. Whole blocks, so that a stop leaves none of which half is new.
+ * none waits longer. Whole blocks, so that a stop leaves none of which half is new.
  */
 #define PIECES_A_SECOND 256
 #define PIECE_MIN       (2 * MIB)

@@ -2,7 +2,7 @@
 #ifndef MOVER_TRICKLE_H
 #define MOVER_TRICKLE_H
 
-/* A copy out beside other work: small pieces, with rests between them, so that whoever wants the bus has it. */
+/* A copy out beside other work: small pieces, with rests between them, so that others that want the bus have it. */
 
 #include <stddef.h>
 #include <stdint.h>
