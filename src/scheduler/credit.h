@@ -4,10 +4,10 @@
 
 /*
  * The class interactive. Such a member saves the time that it is entitled to while others have the device, up to
- * what lets it have the device for half a second on end. When it gets work it is urgent: it has the device at once, in
- * the middle of the turn of another, and keeps it as long as it has work and credit. Afterwards it takes turns as others do. What it spends is
- * charged to its credit whether it was urgent or not, so in the long run it has no more than it is entitled to.
- * A jump costs credit as well, about what the two switches take from the others.
+ * what lets it have the device for half a second on end. When it gets work it is urgent: it has the device at once,
+ * in the middle of the turn of another, and keeps it as long as it has work and credit. Afterwards it takes turns as
+ * others do. What it spends is charged to its credit whether it was urgent or not, so in the long run it has no more
+ * than it is entitled to. A jump costs credit as well, about what the two switches take from the others.
  *
  * There is no credit under fixed share: there all time is promised beforehand.
  */
