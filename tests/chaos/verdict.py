@@ -139,14 +139,18 @@ STAYS = r"control\.sock|gate\.sock|state-page|vgpud\.pid"
 STAYS_WHILE_IT_RUNS = STAYS + r"|keeper\.sock|cdi|sim(/(host|slots|lock|(turn|engine)-\d+|memory|services(/\d+)?))?"
 
 
-def check_files(world, stays):
-    """No file of a vGPU that is gone, of a daemon that was killed, or half made."""
-    host = world.host
+def list_left(host, stays):
     found = [os.path.relpath(os.path.join(folder, name), host.run_directory)
              for folder, folders, files in os.walk(host.run_directory) for name in folders + files]
-    left = [name for name in found if not re.fullmatch(stays, name)]
-    if left:
-        world.complain(f"left in the run directory: {sorted(left)[:9]}")
+    return sorted(name for name in found if not re.fullmatch(stays, name))
+
+
+def check_files(world, stays):
+    """No file of a vGPU that is gone, of a daemon that was killed, or half made; the keeper ends a moment after vgpud."""
+    try:
+        until(lambda: not list_left(world.host, stays), "the run directory to be empty")
+    except GaveUp:
+        world.complain(f"left in the run directory: {list_left(world.host, stays)[:9]}")
 
 
 def check_doors(world):
