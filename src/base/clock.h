@@ -22,13 +22,17 @@ static inline uint64_t clock_now(clockid_t id)
         return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+/* clock_timespec() - @ns as the kernel takes them. */
+static inline struct timespec clock_timespec(uint64_t ns)
+{
+        return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S),
+                                  .tv_nsec = (long)(ns % NS_PER_S) };
+}
+
 /* clock_in() - @ms from now, of CLOCK_MONOTONIC: the deadline of pthread_cond_clockwait(). */
 static inline struct timespec clock_in(uint32_t ms)
 {
-        uint64_t at_ns = clock_now(CLOCK_MONOTONIC) + ms * NS_PER_MS;
-
-        return (struct timespec){ .tv_sec = (time_t)(at_ns / NS_PER_S),
-                                  .tv_nsec = (long)(at_ns % NS_PER_S) };
+        return clock_timespec(clock_now(CLOCK_MONOTONIC) + ms * NS_PER_MS);
 }
 
 #endif

@@ -131,18 +131,10 @@ static void put_question(struct sensors *sensors, const char *const *uuids, size
         (void)pthread_cond_broadcast(&sensors->changed);
 }
 
-static struct timespec get_deadline(int timeout_ms)
-{
-        uint64_t ns = clock_now(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * 1000000;
-
-        return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
-                                  .tv_nsec = (long)(ns % 1000000000) };
-}
-
 int sensors_read(struct sensors *sensors, const char *const *uuids, size_t n, int timeout_ms,
                  struct vgpu_device_sensors **readings)
 {
-        struct timespec deadline = get_deadline(timeout_ms);
+        struct timespec deadline = clock_in((uint32_t)timeout_ms);
         size_t n_asked = n < DEVICES_MAX ? n : DEVICES_MAX;
         int r = 0;
 

@@ -92,14 +92,6 @@ static bool take_event(struct xid *xid)
         return true;
 }
 
-static struct timespec get_deadline(unsigned int after_ms)
-{
-        uint64_t ns = clock_now(CLOCK_MONOTONIC) + after_ms * 1000000ull;
-
-        return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
-                                  .tv_nsec = (long)(ns % 1000000000) };
-}
-
 static void *run_xid(void *userdata)
 {
         struct xid *xid = userdata;
@@ -111,7 +103,7 @@ static void *run_xid(void *userdata)
                 (void)pthread_mutex_unlock(&xid->lock);
                 is_fine = take_event(xid);
                 (void)pthread_mutex_lock(&xid->lock);
-                deadline = get_deadline(PAUSE_MS);
+                deadline = clock_in(PAUSE_MS);
                 while (!is_fine && !xid->must_end &&
                        pthread_cond_timedwait(&xid->changed, &xid->lock, &deadline) != ETIMEDOUT)
                         ;
@@ -147,7 +139,7 @@ int xid_new(struct xid **ret_xid)
 /* False: a driver holds the thread, perhaps for ever. */
 static bool end_thread(struct xid *xid)
 {
-        struct timespec deadline = get_deadline(END_MS);
+        struct timespec deadline = clock_in(END_MS);
         bool has_ended;
 
         if (!xid->has_thread)

@@ -598,8 +598,7 @@ static enum gate_state state_to_tell(void)
 
 static void wait_longer(uint64_t *interval_ns)
 {
-        const struct timespec interval = { .tv_sec = (time_t)(*interval_ns / 1000000000),
-                                           .tv_nsec = (long)(*interval_ns % 1000000000) };
+        const struct timespec interval = clock_timespec(*interval_ns);
 
         nanosleep(&interval, NULL);
         *interval_ns *= 2;

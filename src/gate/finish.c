@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "gate/caller.h"
 #include "gate/child.h"
 #include "gate/context.h"
@@ -54,8 +55,7 @@ static void *run_finish(void *unused)
 /* With the lock held. */
 static int wait_for_end(uint64_t until_ns)
 {
-        const struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000u),
-                                        .tv_nsec = (long)(until_ns % 1000000000u) };
+        const struct timespec until = clock_timespec(until_ns);
         int r = 0;
 
         while (finish.is_running && r == 0)

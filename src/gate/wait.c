@@ -35,8 +35,7 @@ bool wait_is_allowed(void)
 /* @turn was read before it was looked for what is waited for. */
 static void sleep_until(uint32_t turn, uint64_t deadline_ns)
 {
-        const struct timespec until = { .tv_sec = (time_t)(deadline_ns / NS_PER_S),
-                                        .tv_nsec = (long)(deadline_ns % NS_PER_S) };
+        const struct timespec until = clock_timespec(deadline_ns);
 
         syscall(SYS_futex, &n_wakes, FUTEX_WAIT_BITSET_PRIVATE, turn, deadline_ns ? &until : NULL,
                 NULL, FUTEX_BITSET_MATCH_ANY);

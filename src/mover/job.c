@@ -224,8 +224,7 @@ void job_stop(struct job *job)
 
 void job_rest(struct job *job, uint64_t until_ns)
 {
-        const struct timespec until = { .tv_sec = (time_t)(until_ns / NS_PER_S),
-                                        .tv_nsec = (long)(until_ns % NS_PER_S) };
+        const struct timespec until = clock_timespec(until_ns);
         int r = 0;
 
         pthread_mutex_lock(&job->lock);

@@ -126,8 +126,7 @@ static bool has_room_locked(const struct margin *margin)
 static void wait_locked(struct margin *margin)
 {
         uint64_t until_ns = clock_now(CLOCK_MONOTONIC) + LOOK_NS;
-        const struct timespec until = { .tv_sec = (time_t)(until_ns / NS_PER_S),
-                                        .tv_nsec = (long)(until_ns % NS_PER_S) };
+        const struct timespec until = clock_timespec(until_ns);
 
         (void)pthread_cond_clockwait(&margin->changed, &margin->lock, CLOCK_MONOTONIC, &until);
 }

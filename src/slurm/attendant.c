@@ -91,8 +91,7 @@ static bool try_once(const struct charge *charge, bool is_away)
 static void wait_a_moment(struct attendant *attendant)
 {
         uint64_t until_ns = clock_now(CLOCK_REALTIME) + AGAIN_MS * 1000000ull;
-        const struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000),
-                                        .tv_nsec = (long)(until_ns % 1000000000) };
+        const struct timespec until = clock_timespec(until_ns);
 
         (void)pthread_cond_timedwait(&attendant->has_changed, &attendant->lock, &until);
 }
