@@ -4,6 +4,7 @@
 
 /* For schedule*.c. What the thread may touch it touches with the lock held. */
 
+#include <linux/futex.h>
 #include <pthread.h>
 
 #include "base/list.h"
@@ -98,6 +99,21 @@ struct schedule_vgpu *schedule_find_vgpu(const struct schedule *schedule,
 
 /* schedule_find() - and the vGPU in it, wherever it is: it may have moved since. NULL: in none. */
 struct schedule *schedule_find(const struct instance *instance, struct schedule_vgpu **ret_vgpu);
+
+/*
+ * The thread waits for a call of schedule_wake(), and for changes of the work of vGPUs of the class interactive. A change
+ * since schedule_wait_begin() ends the wait at once: so it is begun before a look, and waited for after it.
+ */
+struct schedule_wait {
+        struct futex_waitv on[FUTEX_WAITV_MAX];
+        uint32_t n, n_eager;
+};
+
+/* schedule_wait_begin() - with the lock held. */
+void schedule_wait_begin(struct schedule_wait *wait, struct schedule *schedule);
+
+/* schedule_wait_until() - or to @ns; the lock is let go meanwhile. */
+void schedule_wait_until(const struct schedule_wait *wait, struct schedule *schedule, uint64_t ns);
 
 /* schedule_wake() - with the lock held: the thread looks again. */
 void schedule_wake(struct schedule *schedule);

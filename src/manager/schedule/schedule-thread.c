@@ -16,12 +16,6 @@
 #define LOOK_IN_TURN_NS 2000000
 #define LOOK_NS         10000000
 
-/* Where the kernel cannot tell that work of a vGPU of the class interactive has changed. */
-#define LOOK_EAGER_NS 1000000
-
-/* And where it can: not sooner after the end of the last look. */
-#define LOOK_LEAST_NS 100000
-
 /* Where there is nothing to enforce. */
 #define LOOK_IDLE_NS 3600000000000ull
 
@@ -384,100 +378,23 @@ static void stop_turns(struct schedule *schedule)
         scheduler_begin(&schedule->scheduler, &order, clock_now(CLOCK_MONOTONIC));
 }
 
-/*
- * What the thread waits for: a call of schedule_wake(), and changes of the work of vGPUs of the class interactive.
- * What has changed since a look began, ends the wait after it at once.
- */
-struct wait {
-        struct futex_waitv on[FUTEX_WAITV_MAX];
-        uint32_t n, n_eager;
-};
-
-static void wait_add(struct wait *wait, _Atomic uint32_t *word, uint32_t flags)
-{
-        if (wait->n == FUTEX_WAITV_MAX)
-                return;
-        wait->on[wait->n++] = (struct futex_waitv){ .val = atomic_load(word),
-                                                    .uaddr = (uintptr_t)word,
-                                                    .flags = FUTEX_32 | flags };
-}
-
-static void wait_begin(struct wait *wait, struct schedule *schedule)
-{
-        const struct schedule_vgpu *vgpu;
-
-        wait->n = wait->n_eager = 0;
-        wait_add(wait, &schedule->n_wakes, FUTEX_PRIVATE_FLAG);
-        list_for_each(vgpu, &schedule->vgpus, link)
-                if (vgpu->member.is_interactive && !vgpu->is_held && vgpu->n_guests > 0) {
-                        wait_add(wait, &vgpu->page->n_changes, 0);
-                        wait->n_eager++;
-                }
-}
-
-static struct timespec timespec_of(uint64_t ns)
-{
-        return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000u),
-                                  .tv_nsec = (long)(ns % 1000000000u) };
-}
-
-/* Before Linux 5.16, and where it is forbidden (seccomp), only for schedule_wake(), and so not for long. */
-static void wait_plainly(const struct wait *wait, struct schedule *schedule, uint64_t ns)
-{
-        uint64_t most = clock_now(CLOCK_MONOTONIC) + LOOK_EAGER_NS;
-        const struct timespec until = timespec_of(wait->n_eager > 0 && most < ns ? most : ns);
-
-        syscall(SYS_futex, &schedule->n_wakes, FUTEX_WAIT_BITSET_PRIVATE, (uint32_t)wait->on[0].val,
-                &until, NULL, FUTEX_BITSET_MATCH_ANY);
-}
-
-/*
- * One that changes its mind all the time does not keep the thread busy, nor the lock from the others, however long a look
- * takes.
- */
-static void wait_a_little(void)
-{
-        const struct timespec pause = timespec_of(LOOK_LEAST_NS);
-
-        clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-}
-
-static bool can_wait_again(int error)
-{
-        return error == EAGAIN || error == ETIMEDOUT || error == EINTR;
-}
-
-/* @wait was begun before the look after which it is waited; the lock is let go meanwhile. */
-static void wait_until(const struct wait *wait, struct schedule *schedule, uint64_t ns)
-{
-        const struct timespec until = timespec_of(ns);
-
-        pthread_mutex_unlock(&schedule->lock);
-        if (wait->n_eager > 0)
-                wait_a_little();
-        if (syscall(SYS_futex_waitv, wait->on, wait->n, 0, &until, CLOCK_MONOTONIC) < 0 &&
-            !can_wait_again(errno))
-                wait_plainly(wait, schedule, ns);
-        pthread_mutex_lock(&schedule->lock);
-}
-
 static void *run_schedule(void *argument)
 {
         struct schedule *schedule = argument;
-        struct wait wait;
+        struct schedule_wait wait;
 
         (void)pthread_setname_np(pthread_self(), "vgpud-turns");
         pthread_mutex_lock(&schedule->lock);
         while (!schedule->must_end) {
-                wait_begin(&wait, schedule);
+                schedule_wait_begin(&wait, schedule);
                 if (schedule_is_needed(schedule)) {
-                        wait_until(&wait, schedule, step(schedule));
+                        schedule_wait_until(&wait, schedule, step(schedule));
                         continue;
                 }
                 stop_turns(schedule);
-                wait_until(&wait, schedule,
-                           clock_now(CLOCK_MONOTONIC) +
-                                   (is_anybody_stuck(schedule) ? LOOK_NS : LOOK_IDLE_NS));
+                schedule_wait_until(&wait, schedule,
+                                    clock_now(CLOCK_MONOTONIC) +
+                                            (is_anybody_stuck(schedule) ? LOOK_NS : LOOK_IDLE_NS));
         }
         stop_turns(schedule);
         pthread_mutex_unlock(&schedule->lock);
@@ -485,12 +402,6 @@ static void *run_schedule(void *argument)
 }
 
 /* Its life. */
-
-void schedule_wake(struct schedule *schedule)
-{
-        atomic_fetch_add(&schedule->n_wakes, 1);
-        syscall(SYS_futex, &schedule->n_wakes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
 
 int schedule_start_thread(struct schedule *schedule)
 {
