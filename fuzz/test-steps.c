@@ -114,7 +114,7 @@ static struct instance *find(void)
         return instance_find(world.manager, "a", &failure);
 }
 
-/* A gate whose connection broke comes back. */
+/* A gate comes back after its connection broke. */
 static void rejoin(void)
 {
         for (size_t i = 0; i < WORLD_GUESTS; i++)

@@ -93,7 +93,7 @@ static uint64_t get_start(const struct job *job, int i)
 }
 
 /*
- * Of a call that never returns (measured: of a process with a pool in host memory) nobody would hear. Longer than the
+ * A call may never return (measured: of a process with a pool in host memory), and say nothing. Longer than the
  * time-out and as long again as the driver was ever seen to take, no call is waited for; but what is stored elsewhere
  * takes the time of a disk.
  */

@@ -74,6 +74,6 @@ enum interpreter interpreter_find(const char *program)
                 return INTERPRETER_OTHER;
         fd = open(path, O_RDONLY | O_CLOEXEC);
         found = fd < 0 ? INTERPRETER_OTHER : read_interpreter(fd);
-        /* One that nobody may read, as some sudo, is privileged all the same. */
+        /* A file that no user may read, as some sudo, is privileged all the same. */
         return found == INTERPRETER_OTHER && is_privileged(path) ? INTERPRETER_PRIVILEGED : found;
 }

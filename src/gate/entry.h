@@ -65,7 +65,7 @@ void stub_marked(void);
 #include "gate-entries.inc"
 #undef GATE_ENTRY
 
-/* Those that are made by the build, of calls that are made again, or whose ranges are looked at (patience.c). */
+/* Hooks that the build makes: for calls that are made again, and for calls with ranges that are checked (patience.c). */
 #define GATE_PATIENCE(name, parameters, arguments, is_good) \
         extern CUresult patient_##name parameters;
 #define GATE_RANGED GATE_PATIENCE

@@ -99,7 +99,7 @@ static void abandon_question_locked(void)
 
 /*
  * For a thread of the application. While the gate closes the agent takes no answer, and waits for us: so we
- * do not ask then, and who has asked is told to ask again (import_withdraw()). So is a thread that was interrupted by a
+ * do not ask then, and a thread that has asked is told to ask again (import_withdraw()). So is a thread that was interrupted by a
  * handler that has asked for something else.
  */
 static int ask_locked(struct opening *opening)

@@ -577,7 +577,7 @@ static pthread_t start_import(void (*handler)(int signal), struct gate_import *r
         return thread;
 }
 
-/* The manager may have been told whose memory we have, and has not read it. */
+/* The manager may have been told what memory we have, and has not read it. */
 static void check_that_no_import_counts(void)
 {
         uint32_t entry;

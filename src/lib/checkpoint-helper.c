@@ -187,7 +187,7 @@ static void take_note(struct checkpoint_helper_notes *notes,
         notes->process[i].most_ms = note->most_ms;
 }
 
-/* Calls on several processes may be under way; -1: nobody knows how long one takes, or none is. */
+/* Calls on several processes may be under way; -1: it is not known how long one takes, or none is. */
 static int find_most_ms(const struct checkpoint_helper_notes *notes)
 {
         uint64_t most_ms = 0;

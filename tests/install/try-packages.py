@@ -142,8 +142,8 @@ class Root:
 
     def guest(self, vgpu):
         return Guest(self.enter("vgpu", "run", "--vgpu", vgpu, "--", "guest-train", "--size", "64M", "--pause", "20",
-                                "--log", f"/root/steps-{vgpu}"),
-                     self.environment, log=self.path(f"root/steps-{vgpu}")).wait_ready()
+                                "--log", f"/srv/steps-{vgpu}"),
+                     self.environment, log=self.path(f"srv/steps-{vgpu}")).wait_ready()
 
     def install(self, folder):
         """The packages of the folder, together, as a user gives them to apt; what they need comes from Debian."""

@@ -28,7 +28,7 @@ static bool is_behind_all(const struct guest *guest, const struct gate_allocatio
 }
 
 /*
- * Who has too many descriptors is not cut off: the rest of what it sends is let go, and then the request
+ * A process that has too many descriptors is not cut off: the rest of what it sends is let go, and then the request
  * has failed.
  */
 static int charge(struct guest *guest, int (*take)(struct guest *, struct failure *))
