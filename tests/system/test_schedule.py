@@ -134,11 +134,12 @@ class Turns(unittest.TestCase):
         later = self.host.call("GetSchedulerLog", device="0", **{"from": log["next"]})
         self.assertTrue(all(turn["number"] >= log["next"] for turn in later["turns"]))
 
-    def cut_turns(self):
-        """Turns that ended before their time, and after which it was the server's."""
+    def count_jumps(self):
+        """How many of the server's last ten turns began in the middle of another's, which is rare otherwise."""
         turns = self.host.call("GetSchedulerLog", device="0")["turns"]
-        return [one for one, after in zip(turns, turns[1:])
-                if one["name"] != "serve" and after["name"] == "serve" and one["target"] > one["run"] + 5e-3]
+        begins = [one["target"] > one["run"] + 5e-3 for one, after in zip(turns, turns[1:])
+                  if one["name"] != "serve" and after["name"] == "serve"]
+        return sum(begins[-10:])
 
     def test_the_class_interactive_need_not_wait_for_a_turn(self):
         self.host.call("SetScheduler", device="0", policy=BEST_EFFORT, time_slice=30000000)
@@ -146,10 +147,10 @@ class Turns(unittest.TestCase):
         self.create("train", share=40)
         self.create("other", share=40)
         guests = [self.host.guest("serve", "--pause", "80"), self.busy("train"), self.busy("other")]
-        self.wait_turns(20)
-        self.assertEqual(self.cut_turns(), [])
+        self.wait_turns(40)
+        self.assertLess(self.count_jumps(), 6)
         self.host.call("SetVgpuClass", name="serve", swap_class="interactive")
-        until(self.cut_turns, "a turn to end for new work of a vGPU of the class interactive")
+        until(lambda: self.count_jumps() >= 6, "turns to end for new work of a vGPU of the class interactive")
         self.assertEqual(self.host.vgpu("serve")["swap_class"], "interactive")
         guests[0].kill()
         for guest in guests[1:]:
