@@ -8,14 +8,13 @@
  *     1E  what was before is sent by itself
  *     1B  the server ends, while all are there
  *
- * Each gets one answer, which is one of ours or of libmicrohttpd's, with our headers only; what needs the token is
- * done for those who have it; afterwards the server answers others, and all places are free.
+ * Each gets one answer, which is one of ours or of libmicrohttpd's, with our headers only; afterwards the server
+ * answers others, and all places are free.
  */
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,49 +25,25 @@
 
 #include "base/cleanup.h"
 #include "exporter/host-name.h"
-#include "exporter/reply.h"
 #include "exporter/scrape.h"
 #include "exporter/server.h"
-#include "exporter/token.h"
 #include "fuzz/target.h"
 
 #define VISITORS_MAX 6
 #define ANSWER_MAX   (1u << 18)
 #define PATIENCE_MS  60000
 #define MOMENT_MS    2
-#define TOKEN        "0123456789abcdef0123456789abcdef"
 #define METRICS      "GET /metrics HTTP/1.1\r\nHost: gpu01\r\n\r\n"
 
 static struct scrape *scrape;
-static struct token token;
 static struct server *server;
 static struct sockaddr_un address;
 static socklen_t address_size;
-static atomic_uint n_with_token;
-
-/* In place of vgpud. */
-#pragma GCC visibility push(default)
-void __wrap_reply_make(struct reply *ret_reply, const struct question *question);
-#pragma GCC visibility pop
-
-void __wrap_reply_make(struct reply *ret_reply, const struct question *question)
-{
-        assert(question->kind == QUESTION_VGPU || question->has_token);
-        assert(question->kind == QUESTION_USAGE || strlen(question->vgpu) == 36);
-        assert(question->kind != QUESTION_ACT || question->percent <= 100);
-        assert(question->kind != QUESTION_USAGE || question->since < question->until);
-        n_with_token += question->has_token;
-        *ret_reply = (struct reply){ .status = 200,
-                                     .is_csv = question->is_csv,
-                                     .text = strdup(question->is_csv ? "tenant\r\n" : "{}") };
-}
 
 static void start(void)
 {
         static const struct host_names names = { .names = { "gpu01" }, .n = 1 };
-        const struct server_options options = {
-                .scrape = scrape, .names = &names, .token = &token, .rate = 10
-        };
+        const struct server_options options = { .scrape = scrape, .names = &names, .rate = 10 };
         int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
         address = (struct sockaddr_un){ .sun_family = AF_UNIX };
@@ -160,7 +135,6 @@ static void check_header(const char *line, const char *end)
                 "Allow: ",
                 "Content-Security-Policy: ",
                 "Transfer-Encoding: ",
-                "Content-Disposition: ",
         };
 
         for (line = strstr(line, "\r\n") + 2; line < end; line = strstr(line, "\r\n") + 2)
@@ -225,7 +199,6 @@ static void prepare(void)
         static const struct metrics_options options = { .has_processes = true };
 
         (void)setenv("OPENVGPU_RUN", "/nowhere", 1);
-        assert(token_parse(&token, TOKEN));
         assert(scrape_new(&scrape, &options) == 0);
         start();
         ask_for_metrics();
@@ -285,19 +258,6 @@ static void wait_for_threads(unsigned int n)
         }
 }
 
-/* Also where it is sent in pieces. */
-static bool has_token(const uint8_t *data, size_t size)
-{
-        CLEANUP(freep) uint8_t *said = malloc(size + 1);
-        size_t n = 0;
-
-        assert(said);
-        for (size_t i = 0; i < size; i++)
-                if (data[i] < 0x1b || data[i] > 0x1e)
-                        said[n++] = data[i];
-        return memmem(said, n, TOKEN, strlen(TOKEN));
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         int visitors[VISITORS_MAX];
@@ -308,7 +268,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (!scrape)
                 prepare();
         n_threads = count_threads();
-        n_with_token = 0;
         start();
         visitors[n++] = visit();
         is_serving = play(visitors, &n, data, size);
@@ -322,6 +281,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 check_that_all_have_left();
         server = server_free(server);
         wait_for_threads(n_threads);
-        assert(n_with_token == 0 || has_token(data, size));
         return 0;
 }

@@ -48,7 +48,6 @@ struct stream {
 struct live {
         struct scrape *scrape;
         unsigned int rate; /* updates a second */
-        bool has_token;
         pthread_t thread;
         bool has_thread;
         pthread_mutex_t lock;
@@ -132,7 +131,7 @@ static void tell_all(struct live *live)
         struct scrape_news news;
 
         (void)pthread_mutex_unlock(&live->lock);
-        scrape_take_news(live->scrape, is_first, live->has_token, &news);
+        scrape_take_news(live->scrape, is_first, &news);
         state = event_new("", news.state);
         change = event_new("change", news.change);
         (void)pthread_mutex_lock(&live->lock);
@@ -401,7 +400,7 @@ void live_sweep(struct live *live)
 
 /* Life. */
 
-int live_new(struct live **ret_live, struct scrape *scrape, unsigned int rate, bool has_token)
+int live_new(struct live **ret_live, struct scrape *scrape, unsigned int rate)
 {
         CLEANUP(live_freep) struct live *live = calloc(1, sizeof(*live));
         pthread_condattr_t attributes;
@@ -411,7 +410,6 @@ int live_new(struct live **ret_live, struct scrape *scrape, unsigned int rate, b
                 return -ENOMEM;
         live->scrape = scrape;
         live->rate = rate;
-        live->has_token = has_token;
         list_init(&live->streams);
         (void)pthread_condattr_init(&attributes);
         (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

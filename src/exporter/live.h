@@ -29,8 +29,8 @@ struct scrape;
 #define LIVE_RATE_DEFAULT 4
 #define LIVE_RATE_MAX     10
 
-/* live_new() - @rate: updates a second; @has_token: there is one that a reader may enter */
-int live_new(struct live **ret_live, struct scrape *scrape, unsigned int rate, bool has_token);
+/* live_new() - @rate: updates a second */
+int live_new(struct live **ret_live, struct scrape *scrape, unsigned int rate);
 
 /* live_serve() - answer with the stream. 1: too many look; nothing was answered. */
 int live_serve(struct live *live, struct MHD_Connection *connection);

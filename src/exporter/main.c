@@ -20,7 +20,6 @@
 #include "exporter/scrape.h"
 #include "exporter/server.h"
 #include "exporter/tls.h"
-#include "exporter/token.h"
 
 /* How often connections are looked at, while there are any. */
 #define SWEEP_MS 1000
@@ -33,7 +32,6 @@ enum exit_code { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 struct options {
         const char *listen;            /* NULL: on what was given to us, or the default */
         const char *certificate, *key; /* files; NULL: no TLS */
-        const char *token_path;        /* NULL: nobody may do anything */
         struct host_names names;
         struct metrics_options metrics;
         unsigned int rate; /* of the page */
@@ -44,8 +42,7 @@ DEFINE_CLEANUP(struct server *, server_free);
 
 static const char help[] =
         "usage: vgpu-exporter [--listen WHERE] [--host NAME]... [--processes] [--names LIST]\n"
-        "                     [--tls-certificate FILE --tls-key FILE] [--token-file FILE]\n"
-        "                     [--updates N]\n"
+        "                     [--tls-certificate FILE --tls-key FILE] [--updates N]\n"
         "\n"
         "Serves what vgpud knows of GPUs, vGPUs and operations as metrics for Prometheus,\n"
         "at the path /metrics, and as a live page for a browser at /.\n"
@@ -56,10 +53,6 @@ static const char help[] =
         "                  localhost, the host's name and those given so\n"
         "  --tls-certificate FILE, --tls-key FILE\n"
         "                  serve HTTPS with these (PEM); no others may read the key\n"
-        "  --token-file FILE\n"
-        "                  whoever has the token in FILE may see usage and events, suspend, resume\n"
-        "                  and move vGPUs and set shares on the page; a file that is not there is\n"
-        "                  made\n"
         "  --processes     metrics of each process too, with labels for its number and name\n"
         "  --updates N     tell the page what has changed N times a second (1 to 10, default 4)\n"
         "  --names LIST    other names besides: dcgm, hami, or dcgm,hami\n"
@@ -126,9 +119,6 @@ static int set_option(struct options *options, int option, const char *value)
         case 'k':
                 options->key = value;
                 return -1;
-        case 't':
-                options->token_path = value;
-                return -1;
         case 'p':
                 options->metrics.has_processes = true;
                 return -1;
@@ -158,7 +148,6 @@ static int parse(int argc, char **argv, struct options *options)
                 { "host", required_argument, NULL, 'H' },
                 { "tls-certificate", required_argument, NULL, 'c' },
                 { "tls-key", required_argument, NULL, 'k' },
-                { "token-file", required_argument, NULL, 't' },
                 { "processes", no_argument, NULL, 'p' },
                 { "updates", required_argument, NULL, 'u' },
                 { "names", required_argument, NULL, 'n' },
@@ -261,14 +250,12 @@ static void say_where(const char *name, bool is_private)
                         "--tls-certificate and --tls-key\n");
 }
 
-static int serve(const struct options *options, const struct tls *tls, const struct token *token)
+static int serve(const struct options *options, const struct tls *tls)
 {
         CLEANUP(scrape_freep) struct scrape *scrape = NULL;
         CLEANUP(server_freep) struct server *server = NULL;
         CLEANUP(fd_closep) int signals = open_signals();
-        struct server_options how = {
-                .names = &options->names, .tls = tls, .token = token, .rate = options->rate
-        };
+        struct server_options how = { .names = &options->names, .tls = tls, .rate = options->rate };
         char name[NAME_MAX_];
         bool is_path, is_given, is_local;
         int fd, r;
@@ -279,12 +266,6 @@ static int serve(const struct options *options, const struct tls *tls, const str
         (void)listen_name(fd, tls ? "https" : "http", name, sizeof(name));
         is_path = strncmp(name, "unix:", 5) == 0;
         is_local = listen_is_local(fd);
-        if (token && !tls && !is_local) {
-                fd_close(fd);
-                return complain("a token is sent in the clear to other machines: add "
-                                "--tls-certificate and --tls-key, or listen on 127.0.0.1",
-                                "");
-        }
         r = scrape_new(&scrape, &options->metrics);
         if (r < 0) {
                 fd_close(fd);
@@ -303,31 +284,19 @@ static int serve(const struct options *options, const struct tls *tls, const str
         return 0;
 }
 
-static int load_tls_and_serve(const struct options *options, const struct token *token)
+static int load_and_serve(const struct options *options)
 {
         char why[TLS_WHY_MAX];
         struct tls tls;
         int r;
 
         if (!options->certificate)
-                return serve(options, NULL, token);
+                return serve(options, NULL);
         if (tls_load(&tls, options->certificate, options->key, why, sizeof(why)) < 0)
                 return fail("cannot serve HTTPS", why);
-        r = serve(options, &tls, token);
+        r = serve(options, &tls);
         tls_deinit(&tls);
         return r;
-}
-
-static int load_and_serve(const struct options *options)
-{
-        char why[TOKEN_WHY_MAX];
-        struct token token;
-
-        if (!options->token_path)
-                return load_tls_and_serve(options, NULL);
-        if (token_load(&token, options->token_path, why, sizeof(why)) < 0)
-                return fail("cannot use the token", why);
-        return load_tls_and_serve(options, &token);
 }
 
 int main(int argc, char **argv)

@@ -80,13 +80,11 @@ function list(state) {
         keep(rows, document.querySelector("#vgpus tbody"), state.vgpus, makeRow);
         document.getElementById("vgpus").hidden = state.vgpus.length === 0;
         document.getElementById("none").hidden = state.vgpus.length > 0;
-        offerDevices();
         setText(document.getElementById("version"), "vgpud " + state.version);
 }
 
 function show(state) {
         setText(document.getElementById("host"), state.host);
-        offerToken(state.token);
         if (!state.up) {
                 setStatus("bad", "vgpud does not run, or does not answer");
                 return;
@@ -105,6 +103,8 @@ function show(state) {
         if (state.pool)
                 setText(document.getElementById("pool"), "Host memory for suspended vGPUs: " +
                         formatSize(state.pool.used) + " / " + formatSize(state.pool.limit));
+        if (opened)
+                showVgpu();
         document.body.dataset.shown = state.number;
 }
 
@@ -121,35 +121,15 @@ function setTitle(name) {
         document.title = name ? name + " - OpenVGPU" : "OpenVGPU";
 }
 
-function markLink(hash) {
-        for (const link of document.querySelectorAll("nav a")) {
-                if (link.getAttribute("href") === hash)
-                        link.setAttribute("aria-current", "page");
-                else
-                        link.removeAttribute("aria-current");
-        }
-}
-
-function openVgpu(uuid) {
-        if (opened !== uuid) {
-                opened = uuid;
-                setText(document.getElementById("act-said"), "");
-                setText(document.getElementById("vgpu-title"), "");
-        }
-        if (opened)
-                showVgpu(opened);
-}
-
 function route() {
         const [name, uuid] = location.hash.slice(1).split("/");
-        const page = name === "vgpu" && uuid ? "vgpu-page" : name === "usage" ? "usage-page" : "overview";
-        for (const node of document.querySelectorAll("main > div"))
-                node.hidden = node.id !== page;
-        markLink(page === "overview" ? "#" : page === "usage-page" ? "#usage" : "");
-        setTitle(page === "usage-page" ? "Usage" : "");
-        openVgpu(page === "vgpu-page" ? uuid : "");
-        if (page === "usage-page")
-                showUsage();
+        opened = name === "vgpu" && uuid ? uuid : "";
+        document.getElementById("overview").hidden = Boolean(opened);
+        document.getElementById("vgpu-page").hidden = !opened;
+        setTitle("");
+        setText(document.getElementById("vgpu-title"), "");
+        if (opened)
+                showVgpu();
 }
 
 // Keys and screen readers go where the eye goes: to the page that has been opened.
@@ -158,7 +138,7 @@ function goTo() {
         document.querySelector("main > div:not([hidden]) h2").focus();
 }
 
-// The stream, and what a reader may press.
+// The stream.
 
 let events = null;
 
@@ -189,20 +169,5 @@ function connect() {
 }
 
 connect();
-document.getElementById("token-button").addEventListener("click", pressToken);
-document.getElementById("token-form").addEventListener("submit", enterToken);
-document.getElementById("token-cancel").addEventListener("click", () => document.getElementById("token-dialog").close());
-document.getElementById("month").addEventListener("change", showUsage);
-document.getElementById("save-usage").addEventListener("click", saveUsage);
-for (const button of document.querySelectorAll("[data-action]"))
-        button.addEventListener("click", () => act(button.dataset.action));
-document.getElementById("confirm-yes").addEventListener("click", () => finish(true));
-document.getElementById("confirm-no").addEventListener("click", () => finish(false));
-document.getElementById("confirm").addEventListener("cancel", () => finish(false)); // the key Esc
 window.addEventListener("hashchange", goTo);
-setInterval(() => {
-        if (opened && !document.hidden && !token)
-                showVgpu(opened);
-}, 2000);
-showToken();
 route();

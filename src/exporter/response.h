@@ -7,8 +7,6 @@
 #include <microhttpd.h>
 
 #define RESPONSE_TYPE_TEXT "text/plain; version=0.0.4; charset=utf-8"
-#define RESPONSE_TYPE_JSON "application/json"
-#define RESPONSE_TYPE_CSV  "text/csv; charset=utf-8"
 
 /* response_new() - NULL: no memory, and @bytes are still the caller's. */
 struct MHD_Response *response_new(const void *bytes, size_t size, const char *type,

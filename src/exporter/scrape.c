@@ -245,12 +245,11 @@ static void write_news(struct scrape *scrape, const struct metrics_input *input,
                 news->change = state_write_change(scrape->base, input, extras);
 }
 
-void scrape_take_news(struct scrape *scrape, bool is_first, bool has_token,
-                      struct scrape_news *ret_news)
+void scrape_take_news(struct scrape *scrape, bool is_first, struct scrape_news *ret_news)
 {
         CLEANUP(answers_deinit) struct answers answers = { 0 };
         struct metrics_input input = { .hostname = scrape->hostname };
-        struct state_extras extras = { .has_token = has_token };
+        struct state_extras extras = { 0 };
 
         *ret_news = (struct scrape_news){ 0 };
         (void)pthread_mutex_lock(&scrape->lock);

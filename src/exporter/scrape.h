@@ -33,11 +33,9 @@ struct scrape_news {
 
 /*
  * scrape_take_news() - as of now
- * @is_first:   there was nothing before, so that there is a state
- * @has_token:  the page is told that there is one
+ * @is_first:  there was nothing before, so that there is a state
  */
-void scrape_take_news(struct scrape *scrape, bool is_first, bool has_token,
-                      struct scrape_news *ret_news);
+void scrape_take_news(struct scrape *scrape, bool is_first, struct scrape_news *ret_news);
 
 /* scrape_take_past() - what was before, as far as it is known. NULL: no memory */
 char *scrape_take_past(struct scrape *scrape);

@@ -12,7 +12,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "exporter/desk.h"
 #include "exporter/host-name.h"
 #include "exporter/live.h"
 #include "exporter/page.h"
@@ -35,7 +34,7 @@ static const struct {
         { "/draw.js", TYPE_SCRIPT, draw_js },
         { "/devices.js", TYPE_SCRIPT, devices_js },
         { "/vgpus.js", TYPE_SCRIPT, vgpus_js },
-        { "/private.js", TYPE_SCRIPT, private_js },
+        { "/vgpu.js", TYPE_SCRIPT, vgpu_js },
         { "/page.js", TYPE_SCRIPT, page_js },
 };
 
@@ -43,7 +42,6 @@ struct server {
         struct MHD_Daemon *daemon;
         struct server_options is;
         struct live *live;
-        struct desk *desk;
         struct visits *visits;
         int wake;
 
@@ -185,33 +183,13 @@ static bool is_called_by_its_name(const struct server *server, struct MHD_Connec
                                                                 MHD_HTTP_HEADER_HOST));
 }
 
-/* Whoever waits for vgpud may stay until it has answered: the desk has bounds of its own. */
-static enum MHD_Result ask_desk(struct server *server, struct MHD_Connection *connection,
-                                const char *url, const char *method, const char *upload,
-                                size_t *upload_size, void **context)
-{
-        enum MHD_Result result =
-                desk_serve(server->desk, connection, url, method, upload, upload_size, context);
-
-        visits_exempt(server->visits, get_fd(connection), desk_is_waiting(*context));
-        return result;
-}
-
-static void on_completed(void *userdata, struct MHD_Connection *connection, void **context,
-                         enum MHD_RequestTerminationCode code)
-{
-        (void)userdata, (void)connection, (void)code;
-        desk_forget(*context);
-        *context = NULL;
-}
-
 static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connection,
                                   const char *url, const char *method, const char *version,
                                   const char *upload, size_t *upload_size, void **context)
 {
         struct server *server = userdata;
 
-        (void)version;
+        (void)version, (void)upload, (void)upload_size, (void)context;
         visits_note_request(server->visits, get_fd(connection));
         if (has_two_hosts(connection))
                 return response_answer(connection, MHD_HTTP_BAD_REQUEST, RESPONSE_TYPE_TEXT,
@@ -221,8 +199,6 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
                         connection, MHD_HTTP_MISDIRECTED_REQUEST, RESPONSE_TYPE_TEXT,
                         "not a name of this server: use its address, or start vgpu-exporter "
                         "with --host NAME\n");
-        if (desk_knows(url))
-                return ask_desk(server, connection, url, method, upload, upload_size, context);
         if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
                 return response_refuse_method(connection, "GET, HEAD");
         if (strcmp(url, "/metrics") == 0)
@@ -259,10 +235,9 @@ static int start(struct server *server, int fd)
                 0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, fd,
                 MHD_OPTION_CONNECTION_LIMIT, (unsigned int)(VISITS_MAX + VISITS_LEAVING_MAX),
                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVER_HEADER_MAX,
-                MHD_OPTION_UNESCAPE_CALLBACK, leave_escapes, NULL, MHD_OPTION_NOTIFY_COMPLETED,
-                on_completed, server, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION,
-                on_connection, server, MHD_OPTION_ARRAY, tls ? secrets : &secrets[2],
-                MHD_OPTION_END);
+                MHD_OPTION_UNESCAPE_CALLBACK, leave_escapes, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+                MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_ARRAY,
+                tls ? secrets : &secrets[2], MHD_OPTION_END);
         return server->daemon ? 0 : -EIO;
 }
 
@@ -279,9 +254,7 @@ int server_new(struct server **ret_server, int fd, const struct server_options *
         server->wake = -1;
         r = visits_new(&server->visits);
         if (r == 0)
-                r = live_new(&server->live, options->scrape, options->rate, options->token != NULL);
-        if (r == 0)
-                r = desk_new(&server->desk, options->token);
+                r = live_new(&server->live, options->scrape, options->rate);
         if (r == 0)
                 r = start(server, fd);
         if (r < 0) {
@@ -302,7 +275,6 @@ static void stop(struct server *server)
         int fd = MHD_quiesce_daemon(server->daemon);
 
         live_end(server->live);
-        desk_end(server->desk);
         visits_send_all_away(server->visits);
         MHD_stop_daemon(server->daemon);
         fd_close(fd);
@@ -315,7 +287,6 @@ struct server *server_free(struct server *server)
         if (server->daemon)
                 stop(server);
         server->live = live_free(server->live);
-        server->desk = desk_free(server->desk);
         for (size_t i = 0; i < 2; i++)
                 if (server->last[i].response)
                         MHD_destroy_response(server->last[i].response);

@@ -10,7 +10,7 @@
  *     time          VISITS_HEADER_SECONDS_MAX for a request's header, VISITS_SECONDS_MAX for all of a
  *                   connection, one request each; but for those of
  *                   the live page (live.h), of which LIVE_STREAMS_MAX are served at once, as long as
- *                   somebody reads them, and those that wait for vgpud (desk.h)
+ *                   they are read
  *     questions     the state page and the sensors are read at most ten times a second, however many ask us
  */
 
@@ -20,13 +20,11 @@ struct host_names;
 struct scrape;
 struct server;
 struct tls;
-struct token;
 
 struct server_options {
         struct scrape *scrape;
         const struct host_names *names; /* NULL: any; for a socket that no browser reaches */
         const struct tls *tls;          /* NULL: without */
-        const struct token *token;      /* NULL: nobody may do anything (desk.h) */
         unsigned int rate;              /* of the live page: updates a second */
 };
 

@@ -206,9 +206,9 @@ static void add_manager(json_t *root, const struct vgpu_manager *manager)
 char *state_write(const struct metrics_input *input, const struct state_extras *extras)
 {
         CLEANUP(json_decrefp)
-        json_t *root = json_pack("{sb, sI, sI, ss, sb}", "up", input->snapshot != NULL, "number",
+        json_t *root = json_pack("{sb, sI, sI, ss}", "up", input->snapshot != NULL, "number",
                                  (json_int_t)extras->number, "time", (json_int_t)extras->now_ms,
-                                 "host", input->hostname, "token", extras->has_token);
+                                 "host", input->hostname);
 
         if (root && input->manager)
                 add_manager(root, input->manager);

@@ -28,7 +28,6 @@ struct state_extras {
         const struct turns *turns;     /* the latest slices; NULL: none are new */
         uint64_t number;               /* a later state or change has a larger one */
         uint64_t now_ms;
-        bool has_token; /* there is one to be entered */
 };
 
 /* state_write() - one line, to be freed by the caller; NULL: no memory */

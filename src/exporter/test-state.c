@@ -88,23 +88,6 @@ static void test_everything_is_there(void **state)
         json_decref(root);
 }
 
-/* Also while no vgpud runs: the page asks for no token where there is none. */
-static void test_whether_there_is_a_token_is_told(void **state)
-{
-        const struct metrics_input input = { .hostname = "h" };
-        struct state_extras extras = { .number = 5, .has_token = true };
-        json_t *root;
-        (void)state;
-
-        root = read_line(state_write(&input, &extras));
-        assert_true(json_is_true(json_object_get(root, "token")));
-        json_decref(root);
-        extras.has_token = false;
-        root = read_line(state_write(&input, &extras));
-        assert_true(json_is_false(json_object_get(root, "token")));
-        json_decref(root);
-}
-
 static void test_what_is_not_known_is_left_out(void **state)
 {
         struct vgpu_device_sensors unknown;
@@ -291,7 +274,6 @@ int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_everything_is_there),
-                cmocka_unit_test(test_whether_there_is_a_token_is_told),
                 cmocka_unit_test(test_what_is_not_known_is_left_out),
                 cmocka_unit_test(test_a_change_has_what_is_different_and_no_more),
                 cmocka_unit_test(test_parts_of_several_devices),

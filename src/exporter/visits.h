@@ -6,7 +6,7 @@
  * The connections of the server, and who has to go when there are too many. Who comes always gets a place: one of those
  * who are there already loses his, so that nobody is kept out by connections that say or read nothing. That is one of
  * whoever (peer.h) has most. Of his it is the oldest one whose request is not there yet, else the oldest. Streams of the live page
- * and those who wait for vgpud stay: they are bounded elsewhere (live.h, desk.h).
+ * stay: they are bounded elsewhere (live.h).
  */
 
 #include <stdbool.h>

@@ -57,7 +57,7 @@ SOCKET = "/run/vgpu-exporter.sock"
 
 # Made by the package or by vgpud; none of it is to be there after a purge.
 OURS = ("/usr/bin/vgpu*", "/usr/lib/openvgpu", "/usr/lib/x86_64-linux-gnu/libopenvgpu*", "/usr/lib/systemd/system/vgpu*",
-        "/usr/share/openvgpu", "/usr/share/doc/*openvgpu*", "/var/lib/openvgpu", "/var/lib/vgpu-exporter",
+        "/usr/share/openvgpu", "/usr/share/doc/*openvgpu*", "/var/lib/openvgpu",
         "/etc/openvgpu/vgpud.conf",
         "/etc/systemd/system/*/vgpud*", "/etc/systemd/system/*/vgpu-exporter*",
         "/etc/default/vgpu-exporter", "/usr/lib/python3/dist-packages/openvgpu*")
@@ -237,14 +237,13 @@ def try_exporter(root):
     step("it is a user of its own, and little exposed")
     root.listen("20-socket", SOCKET)
     configuration = root.path("etc/default/vgpu-exporter")
-    options = "--processes --names dcgm --token-file /var/lib/vgpu-exporter/token"
+    options = "--processes --names dcgm"
     configuration.write_text(configuration.read_text().replace('OPTIONS=""', f'OPTIONS="{options}"'))
     root.run("systemctl", "daemon-reload")
     root.run("systemctl", "stop", "vgpu-exporter.service", "vgpu-exporter.socket")
     root.run("systemctl", "start", "vgpu-exporter.socket")
     root.wait_scrape(SOCKET, "openvgpu_up 1")
     assert "DCGM_FI_DEV_FB_FREE" in root.scrape(SOCKET)
-    assert root.run("stat", "-c", "%U %a", "/var/lib/vgpu-exporter/token") == "vgpu-exporter 600\n"
     step("it starts when somebody connects to its unix socket, with the options of its configuration")
 
 

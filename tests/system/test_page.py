@@ -1,28 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The live page in a real browser: what it shows is what `vgpu ls` says, and hostile names do nothing."""
-import os
-import pathlib
-import pwd
 import re
 import select
-import shutil
 import socket
-import tempfile
 import threading
 import unittest
 import urllib.parse
 
 import case
-import stage
 import webdriver
 from browsing import READ_TABLE, SIZES, Browsing
 from exporter import Exporter
 from wait import PATIENCE, until
 
-DATE = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
 HOSTILE = '<img src=x onerror="window.evil=1">'
-HOSTILE_PROGRAM = "<img src=x>"  # the kernel keeps 15 letters
 
 
 @unittest.skipIf(webdriver.why_not(), webdriver.why_not())
@@ -179,6 +171,7 @@ class Page(Browsing):
         self.addCleanup(self.browser.resize, 1280, 800)
         self.host.create("train")
         self.open_live()
+        self.wait_shown("the vGPU")
         self.browser.run("""
                 events.close();
                 takeState({ ...base, number: 1000000, vgpus: [{ ...base.vgpus[0], state: "suspending", quota: 1023.9 * 2 ** 30,
@@ -198,19 +191,6 @@ class Page(Browsing):
             self.assertEqual(cut, [], width)
             self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), width)
 
-    def test_it_asks_for_no_token_where_there_is_none(self):
-        self.open()
-        self.assertTrue(self.browser.run("return document.getElementById('token-button').hidden"))
-        self.host.create("train")
-        self.browser.run("location.hash = '#vgpu/' + arguments[0]", self.host.get("train")["uuid"])
-        until(lambda: self.browser.run("return document.getElementById('no-token').checkVisibility()"), "the page to say so")
-        self.assertIn("--token-file", self.browser.run("return document.getElementById('no-token').textContent"))
-        self.assertTrue(self.browser.run("return document.getElementById('token-button').hidden"))
-        self.assertFalse(self.browser.run("return document.getElementById('actions').checkVisibility()"))
-        self.browser.run("location.hash = '#usage'")
-        until(lambda: "start vgpu-exporter with --token-file" in
-              self.browser.run("return document.getElementById('usage-said').textContent"), "the other page to say so")
-
     def show(self, name, n=1):
         """Makes the page show @n vGPUs, a device and a host of that name."""
         self.open_live()
@@ -227,8 +207,10 @@ class Page(Browsing):
               context=lambda: self.browser.run(READ_TABLE))
 
     def test_hostile_names_do_nothing(self):
-        """vgpud refuses such names. Whoever has others shows them as they are."""
+        """vgpud refuses such names. Others are shown as they are."""
         self.show(HOSTILE)
+        self.browser.run("location.hash = '#vgpu/' + arguments[0]", HOSTILE + "1")
+        self.browser.run("takeNews(); showVgpu()")
         self.assertIn(HOSTILE, self.browser.run("return document.querySelector('.device h3').textContent"))
         self.assertEqual(self.browser.run("return document.querySelectorAll('img').length"), 0)
         self.assertIsNone(self.browser.run("return window.evil"))
@@ -292,16 +274,8 @@ class Turns(Browsing):
 
 
 @unittest.skipIf(webdriver.why_not(), webdriver.why_not())
-class Token(Browsing):
-    """A vGPU's own page, usage and actions, with the token."""
-
-    @classmethod
-    def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="vg-")
-        cls.addClassCleanup(folder.cleanup)
-        cls.file = pathlib.Path(folder.name, "token")
-        cls.OPTIONS = ("--token-file", cls.file)
-        super().setUpClass()
+class OneVgpu(Browsing):
+    """A vGPU's own page."""
 
     def text(self, selector):
         return self.browser.run("return document.querySelector(arguments[0]).textContent", selector)
@@ -313,14 +287,6 @@ class Token(Browsing):
         until(lambda: re.search(pattern, self.text(selector)), f"{selector} to say {pattern}",
               context=lambda: f"{self.text(selector)}\n{self.browser.complaints()}\n{self.host.log()}")
 
-    def enter(self, token):
-        self.press("#token-button")
-        self.browser.run("document.getElementById('token').value = arguments[0]", token)
-        self.press("#token-form [type=submit]")
-
-    def is_private(self):
-        return self.browser.run("return !document.getElementById('actions').hidden")
-
     def open_vgpu(self, name):
         self.open_live()
         find = f"#vgpus tr[data-uuid='{self.host.get(name)['uuid']}'] a"
@@ -328,70 +294,23 @@ class Token(Browsing):
         self.press(find)
         self.wait_text("#vgpu-title", f"^{name}$")
 
-    def test_without_the_token_it_only_shows(self):
-        self.host.create("train")
-        guest = self.host.train("train", "--size", "8M")
-        self.open_vgpu("train")
-        self.wait_text("#processes", "guest-train.*8 MiB")
-        self.assertFalse(self.is_private())
-        self.assertEqual(self.browser.run("return ['token-button', 'no-token'].map(id => document.getElementById(id).hidden)"),
-                         [False, True])
-        self.enter("0" * 64)
-        self.wait_text("#token-said", "the token is wrong")
-        self.assertFalse(self.is_private())
-        self.press("#token-cancel")
-        guest.kill()
-
-    def test_actions_are_asked_back_and_done(self):
+    def test_it_follows_its_vgpu(self):
         self.host.create("train")
         self.host.vgpu("share", "train", 75)
-        self.host.train("train", "--size", "8M")
+        guest = self.host.train("train", "--size", "8M")
         self.open_vgpu("train")
-        self.enter(self.file.read_text().strip())
-        until(self.is_private, "the token to be right", context=lambda: self.text("#token-said"))
-        self.assertEqual(self.browser.run("return document.getElementById('percent').value"), "75")
-        self.assertEqual(self.browser.run("""
-                return Array.from(document.getElementById('to-device').options, option => [option.value, option.textContent]);
-                """), [["", "choose one"], ["0", "0: NVIDIA H200"], ["1", "1: NVIDIA H200"]])
-
-        def act(action, answer, **fields):
-            for name, value in fields.items():
-                self.browser.run("document.getElementById(arguments[0]).value = arguments[1]", name, value)
-            self.press(f"[data-action={action}]")
-            until(lambda: self.browser.run("return document.getElementById('confirm').open"), "to be asked back")
-            self.press(f"#confirm-{answer}")
-        act("suspend", "no")
-        self.assertEqual(self.host.get("train")["state"], "running")
-        act("suspend", "yes")
-        self.wait_text("#act-said", "suspend: done in ")
-        self.assertEqual(self.host.get("train")["state"], "suspended")
-        self.wait_text("#facts", "Statesuspended")
-        act("suspend", "yes")
-        self.wait_text("#act-said", "suspend: .*suspended")
-        act("resume", "yes", **{"to-device": "1"})
-        self.wait_text("#act-said", "resume: done in ")
-        self.assertEqual(self.host.get("train")["device"], 1)
-        self.browser.run("document.getElementById('to-device').value = ''")
-        self.press("[data-action=migrate]")
-        self.wait_text("#act-said", "migrate: choose the GPU first")
-        act("migrate", "yes", **{"to-device": "0"})
-        self.wait_text("#act-said", "migrate: done in ")
-        self.assertEqual(self.host.get("train")["device"], 0)
-        act("share", "yes", percent="40")
-        self.wait_text("#act-said", "share: done")
-        self.assertEqual(self.host.get("train")["share"], 40)
-        self.wait_text("#events", "share: 40 percent.*migrated: .*resumed: .*suspended: ")
-        self.wait_text("#events", r"(copying|context|coming to rest) [\d.]+ s")
-        self.assertRegex(self.browser.run("return document.querySelector('#events tbody td').textContent"), f"^{DATE}$")
-        self.assertRegex(self.text("#facts"), rf"Created{DATE}$")
-        self.assertRegex(self.text("#facts"), f"Owner{pwd.getpwuid(os.getuid()).pw_name}State")
-        self.assertRegex(self.text("#day-table tbody"), f"^{DATE}")
-        self.assertEqual(self.browser.run("return document.querySelectorAll('#day-table tbody tr').length"), 48)
-        self.assertRegex(self.text(".axis.up"), "100 %.*50 %.*0 %")
-        hours = self.browser.run("return Array.from(document.querySelectorAll('#day-axis span span'), node => node.textContent)")
-        self.assertRegex(" ".join(hours), r"^(\d\d:[03]0 ){4}now$")
-        self.press("#token-button")  # forgets it
-        self.assertFalse(self.is_private())
+        self.wait_text("#facts", "Staterunning.*8 MiB / .*Share75 %Programs1$")
+        self.host.vgpu("suspend", "train")
+        self.wait_text("#facts", "StatesuspendedGPUnone")
+        self.host.vgpu("resume", "train", "--device", 1)
+        self.wait_text("#facts", "StaterunningGPU1")
+        guest.kill()
+        self.host.wait_state("train", "idle")
+        self.host.vgpu("rm", "train")
+        self.wait_text("#vgpu-said", "no such vGPU any more")
+        self.press("nav a")
+        until(lambda: self.browser.run("return document.getElementById('overview').checkVisibility()"), "the overview")
+        self.assertEqual(self.browser.complaints(), [])
 
     def parts(self):
         return self.browser.run("""
@@ -435,70 +354,6 @@ class Token(Browsing):
         until(lambda: all("1 left" in text for text in minutes()), "both to say so", context=minutes)
         self.host.vgpu("resume", "pair")
         self.assertEqual(guest.end_input(), 0, guest.context())
-
-    def test_hostile_names_of_a_program_and_a_container(self):
-        folder = tempfile.TemporaryDirectory(prefix="vg-")
-        self.addCleanup(folder.cleanup)
-        program = shutil.copy(stage.GUESTS / "guest-train", pathlib.Path(folder.name, HOSTILE_PROGRAM))
-        self.host.create("train")
-        self.host.train("train", "--size", "8M", program=program)
-        self.open_vgpu("train")
-        self.wait_text("#processes", HOSTILE_PROGRAM)
-        self.enter(self.file.read_text().strip())
-        self.wait_text("#events", HOSTILE_PROGRAM)
-        self.browser.run("""
-                const fetched = window.fetch;
-                window.fetch = async (...what) => {
-                        const answer = await fetched(...what), told = await answer.json();
-                        told.container = told.name = arguments[0];
-                        told.containers = [{ container: "1", name: arguments[0], tenant: 0, tenant_name: arguments[0], gpu_seconds: 0, used_gib_hours: 0 }];
-                        return new Response(JSON.stringify(told));
-                };
-                showVgpu(opened);
-                showUsage();
-                """, HOSTILE)
-        self.wait_text("#facts", "Container" + re.escape(HOSTILE))
-        self.wait_text("#containers", re.escape(HOSTILE))
-        self.assertEqual(self.browser.run("return document.querySelectorAll('img').length"), 0)
-        self.assertIsNone(self.browser.run("return window.evil"))
-
-    def test_a_vgpu_of_several_gpus_comes_back_and_moves(self):
-        self.host.call("CreateVgpu", name="pair", frame_buffer=64 << 20, device="0,1")
-        guest = self.host.run("pair", "guest-devices").wait_ready()
-        guest.write("hold 1 8M")
-        guest.wait_line("held")
-        self.open_vgpu("pair")
-        self.enter(self.file.read_text().strip())
-        until(self.is_private, "the token to be right", context=lambda: self.text("#token-said"))
-        for action, devices, where in (("suspend", ["", ""], [0, 1]), ("resume", ["", ""], [0, 1]),
-                                       ("migrate", ["1", "0"], [1, 0])):
-            self.browser.run("""
-                    document.querySelectorAll('#to-devices select').forEach((choice, i) => choice.value = arguments[0][i]);
-                    """, devices)
-            self.press(f"[data-action={action}]")
-            until(lambda: self.browser.run("return document.getElementById('confirm').open"), "to be asked back")
-            self.press("#confirm-yes")
-            self.wait_text("#act-said", f"{action}: done in ")
-            self.assertEqual([part["device"] for part in self.host.get("pair")["parts"]], where)
-        self.assertEqual(guest.end_input(), 0, guest.context())
-
-    def test_usage_of_a_month(self):
-        self.host.create("train")
-        self.host.run("train", "guest-busy", 3000, "4M").wait_ready()
-        self.open()
-        self.press("nav a[href='#usage']")
-        self.wait_text("#usage-said", "needs the token")
-        self.enter(self.file.read_text().strip())
-
-        def look():
-            self.browser.run("document.getElementById('month').dispatchEvent(new Event('change'))")
-            return re.search(rf"{pwd.getpwuid(os.getuid()).pw_name}[1-9]", self.text("#usage tbody"))
-        until(look, "some usage", context=lambda: self.text("#usage") + self.text("#usage-said"))
-        self.browser.run("""
-                document.getElementById('month').value = '2001-02';
-                document.getElementById('month').dispatchEvent(new Event('change'));
-                """)
-        self.wait_text("#usage-said", "nobody used a GPU")
 
 
 if __name__ == "__main__":
