@@ -94,25 +94,29 @@ class Page(Browsing):
 
         def take_place():
             other = socket.create_connection((address.hostname, address.port), PATIENCE)
-            others.append(other)
             other.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            return b" 200 " in other.recv(4096)
+            is_placed = b" 200 " in other.recv(4096)
+            if is_placed:
+                others.append(other)
+            else:
+                other.close()
+            return is_placed
 
         def read():
-            """Who does not read loses its place."""
-            while others:
-                for other in select.select(others, [], [], 0.1)[0]:
+            """One that does not read loses its place."""
+            while not is_over.is_set():
+                for other in select.select(list(others), [], [], 0.1)[0]:
                     other.recv(1 << 16)
-        until(lambda: not take_place(), "all places to be taken")
-        others.pop().close()
+        is_over = threading.Event()
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
+        until(lambda: not take_place(), "all places to be taken")
         self.open()
         until(lambda: self.status() == "too many look at the page; close another one; trying again",
               "the page to say so", context=self.status)
-        left, others[:] = others[:], []
+        is_over.set()
         reader.join()
-        for other in left:
+        for other in others:
             other.close()
         until(lambda: self.status() == "live, simulated GPUs", "the page to be live", context=self.status)
 
