@@ -83,17 +83,7 @@ enum vgpu_checkpoint_error_kind {
         VGPU_CHECKPOINT_ERROR_LOST = 13,          /* a process is dead or can only be killed
                                                      [-EOWNERDEAD] */
         VGPU_CHECKPOINT_ERROR_NO_DRIVER = 14,     /* no driver, or too old [-ENODEV] */
-        VGPU_CHECKPOINT_ERROR_OUT_OF_MEMORY = 15, /* here, not on a device [-ENOMEM] */
-        VGPU_CHECKPOINT_ERROR_STORAGE = 16        /* stored device memory is missing or
-                                                     incomplete [-ENODATA] */
-};
-
-/* Where a checkpoint has put the device memory of a process, or where a restore has found it. */
-enum vgpu_checkpoint_storage {
-        VGPU_CHECKPOINT_STORAGE_NONE = 0,     /* there was neither */
-        VGPU_CHECKPOINT_STORAGE_DRIVER = 1,   /* in the process' own memory: the driver's way */
-        VGPU_CHECKPOINT_STORAGE_MEMORY = 2,   /* in host memory, in our files */
-        VGPU_CHECKPOINT_STORAGE_DIRECTORY = 3 /* in files of a directory */
+        VGPU_CHECKPOINT_ERROR_OUT_OF_MEMORY = 15  /* here, not on a device [-ENOMEM] */
 };
 
 struct vgpu_checkpoint_error {
@@ -162,29 +152,12 @@ struct vgpu_checkpoint_options {
         bool is_forced;         /* allow dangerous actions, and guests of a manager */
         const struct vgpu_checkpoint_pair *pairs; /* restore: the devices that change, see above */
         size_t n_pairs;
-        const char *storage; /* checkpoint, suspend: where device memory goes; NULL: "auto" */
 };
-
-/*
- * Storage:
- *
- *     "auto"       host memory if the driver has the checkpoint to custom storage (CUDA 13.4) and
- *                  there is room; otherwise the driver's way
- *     "driver"     the driver's way: into the process' own memory. Another program that then saves
- *                  the process, such as CRIU, needs this, because it would not find the other
- *                  kinds.
- *     "memory"     host memory, or fail
- *     a path       below this existing directory (a path contains a slash), or fail
- *
- * A later restore by the same user with the same run directory ($OPENVGPU_RUN) finds memory that
- * was stored in the last two ways, and removes it. The next action removes the stored memory of a
- * process that has ended.
- */
 
 /* The lock waits 10 seconds. */
 /* clang-format off */
 #define VGPU_CHECKPOINT_OPTIONS_INIT \
-        { sizeof(struct vgpu_checkpoint_options), 10, false, false, false, 0, 0, 0 }
+        { sizeof(struct vgpu_checkpoint_options), 10, false, false, false, 0, 0 }
 /* clang-format on */
 
 /**
@@ -235,13 +208,10 @@ int vgpu_checkpoint_get_restore_thread(struct vgpu_checkpoint *checkpoint, pid_t
  *
  *     lock        _TIMED_OUT: the work did not end in time
  *     checkpoint  _DANGEROUS: because of one thread, the driver would kill the process.
- *                 _NOT_SUPPORTED: the process holds something unsavable, or the driver cannot store
- *                 as @storage says. _NO_ROOM: @storage has no room for the memory, or a device has
- *                 none for the context that storing takes. _FAILED: also if @storage cannot be
- *                 written, or @is_careful cannot stop the threads
- *     restore     _NO_ROOM: on a device. _STORAGE: the stored memory is missing or incomplete.
- *                 _INVALID: a pair, or the devices of the checkpoint are not here any more. _LOST:
- *                 also if the driver could not restore what the process holds
+ *                 _NOT_SUPPORTED: the process holds something unsavable. _NO_ROOM: a device is full
+ *                 to the last. _FAILED: also if @is_careful cannot stop the threads
+ *     restore     _NO_ROOM: on a device. _INVALID: a pair, or the devices of the checkpoint are not
+ *                 here any more. _LOST: also if the driver could not restore what the process holds
  *     unlock      only the errors of all actions
  */
 int vgpu_checkpoint_lock(struct vgpu_checkpoint *checkpoint,
@@ -270,9 +240,8 @@ bool vgpu_checkpoint_try_lock(struct vgpu_checkpoint *checkpoint,
  * A process that is in the state already is left alone. Before a restore, the devices are asked
  * whether they have room, because a restore that does not fit kills the process. Toggle returns the
  * new state: VGPU_CHECKPOINT_STATE_RUNNING or _CHECKPOINTED, neither of which is negative.
- * Errors: those of the steps taken. Suspend: _WRONG_STATE, a process is checkpointed already, and
- * its memory is not where @storage says. Toggle: _WRONG_STATE, the first process is neither running
- * nor checkpointed.
+ * Errors: those of the steps taken. Toggle: _WRONG_STATE, the first process is neither running nor
+ * checkpointed.
  */
 int vgpu_checkpoint_suspend(struct vgpu_checkpoint *checkpoint,
                             const struct vgpu_checkpoint_options *options);
@@ -292,8 +261,6 @@ struct vgpu_checkpoint_process {
         double restore_seconds;
         double unlock_seconds;
         uint64_t bytes; /* of device memory given up or taken; 0: not known */
-        enum vgpu_checkpoint_storage storage;
-        const char *storage_reason; /* why another storage than asked for, or automatic; or "" */
 };
 
 /**

@@ -435,10 +435,8 @@ typedef struct {
 /*
  * Process checkpoint. All arguments are 64 zeroed bytes in every version: spec section 1.2.
  *
- * The checkpoint to custom storage came with CUDA 13.4: the types, names and order of its fields are
- * those of the driver API's public documentation of 13.4 (CUcheckpointCustomStorageInfo, ...PerDeviceData,
- * ...CheckpointArgs, ...RestoreArgs). What documentation does not show, padding, follows from C's rules
- * for these types; no header of 13.4 has been compared with it here.
+ * CUDA 13.4 can map the device memory of the process into its caller instead (custom storage), if two members
+ * that are reserved here say so. We do not ask for that.
  */
 
 typedef enum {
@@ -446,7 +444,7 @@ typedef enum {
         CU_PROCESS_STATE_LOCKED = 1,
         CU_PROCESS_STATE_CHECKPOINTED = 2,
         CU_PROCESS_STATE_FAILED = 3,
-        CU_PROCESS_STATE_CHECKPOINTING = 4, /* 13.4: between the call and its completion */
+        CU_PROCESS_STATE_CHECKPOINTING = 4, /* 13.4: to custom storage, until that is completed */
         CU_PROCESS_STATE_RESTORING = 5,
 } CUprocessState;
 
@@ -479,22 +477,6 @@ typedef struct {
         };
 } CUdevResource;
 
-typedef struct CUcheckpointOperation_st *CUcheckpointOperationHandle;
-
-/* All memory of the target on one device, mapped into the caller's primary context there. */
-typedef struct {
-        CUdeviceptr devPtr;
-        size_t size;
-        CUstream stream; /* tells the device; the completion waits for it */
-} CUcheckpointCustomStoragePerDeviceData;
-
-/* The driver's; it is gone with the completion, also with one that fails. */
-typedef struct {
-        CUcheckpointOperationHandle handle;
-        CUcheckpointCustomStoragePerDeviceData *perDeviceData;
-        unsigned int deviceCount;
-} CUcheckpointCustomStorageInfo;
-
 typedef struct {
         unsigned int timeoutMs; /* 0 waits for ever */
         unsigned int reserved0;
@@ -502,8 +484,7 @@ typedef struct {
 } CUcheckpointLockArgs;
 
 typedef struct {
-        CUcheckpointCustomStorageInfo **customStorageInfo_out; /* 13.4; NULL: the driver keeps it */
-        uint64_t reserved[7];
+        uint64_t reserved[8];
 } CUcheckpointCheckpointArgs;
 
 typedef struct {
@@ -515,8 +496,7 @@ typedef struct {
         CUcheckpointGpuPair *gpuPairs; /* NULL with a count crashes the real driver */
         unsigned int gpuPairsCount;
         unsigned int padding0;
-        CUcheckpointCustomStorageInfo **customStorageInfo_out; /* 13.4 */
-        char reserved[40];
+        char reserved[48];
 } CUcheckpointRestoreArgs;
 
 typedef struct {
@@ -544,15 +524,5 @@ _Static_assert(sizeof(CUcheckpointLockArgs) == 64, "CUDA ABI");
 _Static_assert(sizeof(CUcheckpointCheckpointArgs) == 64, "CUDA ABI");
 _Static_assert(sizeof(CUcheckpointRestoreArgs) == 64, "CUDA ABI");
 _Static_assert(sizeof(CUcheckpointUnlockArgs) == 64, "CUDA ABI");
-_Static_assert(offsetof(CUcheckpointCheckpointArgs, customStorageInfo_out) == 0, "CUDA ABI");
-_Static_assert(offsetof(CUcheckpointRestoreArgs, customStorageInfo_out) == 16, "CUDA ABI");
-_Static_assert(sizeof(CUcheckpointCustomStoragePerDeviceData) == 24 &&
-                       offsetof(CUcheckpointCustomStoragePerDeviceData, size) == 8 &&
-                       offsetof(CUcheckpointCustomStoragePerDeviceData, stream) == 16,
-               "CUDA ABI");
-_Static_assert(sizeof(CUcheckpointCustomStorageInfo) == 24 &&
-                       offsetof(CUcheckpointCustomStorageInfo, perDeviceData) == 8 &&
-                       offsetof(CUcheckpointCustomStorageInfo, deviceCount) == 16,
-               "CUDA ABI");
 
 #endif

@@ -229,7 +229,6 @@ CUDA_API CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args);
 CUDA_API CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args);
 CUDA_API CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args);
 CUDA_API CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args);
-CUDA_API CUresult cuCheckpointOperationComplete(CUcheckpointOperationHandle handle);
 
 /*
  * The rest of what the simulated driver defines; enumerations that it only stores are int.

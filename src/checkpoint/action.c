@@ -19,8 +19,8 @@
 #include "checkpoint/hold.h"
 #include "checkpoint/holder.h"
 #include "checkpoint/memory.h"
+#include "checkpoint/note.h"
 #include "checkpoint/step.h"
-#include "checkpoint/storage.h"
 #include "checkpoint/tree.h"
 
 /* How long a process takes to die of its checkpoint, with a core dump perhaps. */
@@ -128,8 +128,6 @@ static int prepare(struct job *job, int i)
                 return 0;
         if (memory_note(job, i) < 0)
                 return -1;
-        if (storage_prepare(job, i) < 0)
-                return -1;
         if (job->request->flags & CHECKPOINT_CAREFUL)
                 return hold(job, i);
         if (job->request->flags & CHECKPOINT_FORCED || !hold_look(process->pid))
@@ -143,7 +141,7 @@ static int prepare(struct job *job, int i)
 
 static int suspend(struct job *job)
 {
-        if (for_each(job, storage_check_kept) < 0 || for_each(job, lock_unless_checkpointed) < 0)
+        if (for_each(job, lock_unless_checkpointed) < 0)
                 return -1;
         if (job->request->flags & CHECKPOINT_WITH_CHILDREN && lock_newcomers(job) < 0)
                 return -1;
@@ -178,17 +176,9 @@ static int restore_if_checkpointed(struct job *job, int i)
         return step_restore(job, i);
 }
 
-static int prepare_restore(struct job *job, int i)
-{
-        if (job->answer.process[i].state != CU_PROCESS_STATE_CHECKPOINTED)
-                return 0;
-        return storage_prepare_restore(job, i);
-}
-
-/* In this order: what we need for it ourselves takes memory, too. */
 static int prepare_restores(struct job *job)
 {
-        if (make_pairs(job) < 0 || for_each(job, prepare_restore) < 0)
+        if (make_pairs(job) < 0)
                 return -1;
         return memory_check(job);
 }
@@ -293,13 +283,11 @@ static void undo_one(struct job *job, int i)
         const struct checkpoint_wire_process *process = &job->answer.process[i];
         int before = process->state_before;
 
-        if (before < 0 || job->is_lost[i] || step_read_state(job, i) < 0 ||
-            process->state == before)
+        if (before < 0 || step_read_state(job, i) < 0 || process->state == before)
                 return;
         if (before == CU_PROCESS_STATE_CHECKPOINTED && process->state == CU_PROCESS_STATE_LOCKED)
                 (void)step_checkpoint(job, i);
-        else if (process->state == CU_PROCESS_STATE_CHECKPOINTED &&
-                 (storage_prepare_restore(job, i) < 0 || memory_check(job) < 0))
+        else if (process->state == CU_PROCESS_STATE_CHECKPOINTED && memory_check(job) < 0)
                 return; /* as it is, it can still be restored later */
         else if (before < process->state && step_walk(job, i, (CUprocessState)before) < 0)
                 (void)step_walk(job, i,
@@ -309,7 +297,6 @@ static void undo_one(struct job *job, int i)
 static void undo(struct job *job)
 {
         job->is_undoing = true;
-        storage_drop(job);
         for (int i = (int)job->answer.n_processes - 1; i >= 0; i--)
                 undo_one(job, i);
 }
@@ -353,9 +340,6 @@ static void conclude_one(struct job *job, int i)
         } else if (process->state == CU_PROCESS_STATE_FAILED) {
                 job->answer.is_undone = false;
                 call_lost(job, i, "has failed beyond repair");
-        } else if (job->is_lost[i]) {
-                job->answer.is_undone = false;
-                call_lost(job, i, "has lost its device memory");
         } else if (process->state > CU_PROCESS_STATE_FAILED &&
                    process->state != process->state_before) {
                 job->answer.is_undone = false; /* an operation whose caller has died in it */
@@ -377,9 +361,7 @@ static bool is_known(const struct checkpoint_wire_request *request)
 {
         return request->action > 0 && request->action < CHECKPOINT_ACTIONS &&
                request->n_processes <= CHECKPOINT_PROCESSES_MAX &&
-               request->n_pairs <= CHECKPOINT_PAIRS_MAX &&
-               request->storage <= CHECKPOINT_STORAGE_DIRECTORY &&
-               memchr(request->directory, '\0', sizeof(request->directory));
+               request->n_pairs <= CHECKPOINT_PAIRS_MAX;
 }
 
 static int begin(struct job *job, const int *pidfds, size_t n_pidfds)
@@ -393,7 +375,7 @@ static int begin(struct job *job, const int *pidfds, size_t n_pidfds)
         if (driver_load(problem, sizeof(problem)) < 0)
                 return job_fail(job, -1, VGPU_CHECKPOINT_ERROR_NO_DRIVER, "", CUDA_SUCCESS,
                                 "install NVIDIA's driver, branch 570 or newer", "%s", problem);
-        storage_sweep();
+        note_sweep();
         /*
          * CRIU's plugin asks for the thread of a process that it has stopped whole. That is
          * answered; the question for the state is not (measured: an error after 15 s).
@@ -432,7 +414,6 @@ void action_run(const struct checkpoint_wire_request *request, const int *pidfds
                 for (int i = 0; i < (int)job.answer.n_processes; i++)
                         (void)step_read_state(&job, i);
         job.answer.is_holding = holder_check();
-        storage_end(&job);
         *ret_answer = job.answer;
         job_deinit(&job);
 }

@@ -32,39 +32,6 @@ static int load(char *problem, size_t room)
         return r;
 }
 
-/* From CUDA 13.4 on. */
-#define STORAGE_VERSION 13040
-
-static void *find_in_version(const char *name, int version)
-{
-        void *function = NULL;
-        int status;
-
-        if (driver.cuGetProcAddress_v2(name, &function, version, 0, &status) != CUDA_SUCCESS)
-                return NULL;
-        return function;
-}
-
-/*
- * Checkpoint and restore are asked for in that version, too: the names that dlsym() finds may be those
- * of an older ABI, in which the fields for custom storage are reserved.
- */
-static void resolve_storage(void)
-{
-        void *complete, *checkpoint, *restore;
-
-        if (driver.version < STORAGE_VERSION)
-                return;
-        complete = find_in_version("cuCheckpointOperationComplete", STORAGE_VERSION);
-        checkpoint = find_in_version("cuCheckpointProcessCheckpoint", STORAGE_VERSION);
-        restore = find_in_version("cuCheckpointProcessRestore", STORAGE_VERSION);
-        if (!complete || !checkpoint || !restore)
-                return;
-        memcpy(&driver.cuCheckpointOperationComplete, &complete, sizeof(complete));
-        memcpy(&driver.cuCheckpointProcessCheckpoint, &checkpoint, sizeof(checkpoint));
-        memcpy(&driver.cuCheckpointProcessRestore, &restore, sizeof(restore));
-}
-
 int driver_load(char *problem, size_t room)
 {
         static bool is_loaded;
@@ -75,14 +42,11 @@ int driver_load(char *problem, size_t room)
         if (load(problem, room) < 0)
                 return -ENODEV;
         code = driver.cuInit(0);
-        if (code == CUDA_SUCCESS)
-                code = driver.cuDriverGetVersion(&driver.version);
         if (code != CUDA_SUCCESS) {
                 snprintf(problem, room, "the CUDA driver does not start: cuInit answers %d %s",
                          (int)code, driver_error_name(code));
                 return -ENODEV;
         }
-        resolve_storage();
         is_loaded = true;
         return 0;
 }

@@ -10,28 +10,14 @@
 #include "abi/cuda.h"
 
 /* Drivers before branch 570 lack the functions of the second list. */
-#define DRIVER_FUNCTIONS(X)             \
-        X(cuInit)                       \
-        X(cuDriverGetVersion)           \
-        X(cuGetProcAddress_v2)          \
-        X(cuDeviceGet)                  \
-        X(cuDeviceGetCount)             \
-        X(cuDeviceGetName)              \
-        X(cuDeviceGetUuid)              \
-        X(cuDeviceTotalMem_v2)          \
-        X(cuDevicePrimaryCtxRetain)     \
-        X(cuDevicePrimaryCtxRelease_v2) \
-        X(cuCtxSetCurrent)              \
-        X(cuMemGetInfo_v2)              \
-        X(cuMemHostAlloc)               \
-        X(cuMemFreeHost)                \
-        X(cuMemcpyDtoHAsync_v2)         \
-        X(cuMemcpyHtoDAsync_v2)         \
-        X(cuStreamCreate)               \
-        X(cuStreamDestroy_v2)           \
-        X(cuStreamSynchronize)          \
-        X(cuStreamGetCtx)               \
-        X(cuGetErrorName)               \
+#define DRIVER_FUNCTIONS(X)    \
+        X(cuInit)              \
+        X(cuDeviceGet)         \
+        X(cuDeviceGetCount)    \
+        X(cuDeviceGetName)     \
+        X(cuDeviceGetUuid)     \
+        X(cuDeviceTotalMem_v2) \
+        X(cuGetErrorName)      \
         X(cuGetErrorString)
 
 #define DRIVER_FUNCTIONS_CHECKPOINT(X)           \
@@ -47,9 +33,6 @@ struct driver {
         DRIVER_FUNCTIONS(DRIVER_MEMBER)
         DRIVER_FUNCTIONS_CHECKPOINT(DRIVER_MEMBER)
 #undef DRIVER_MEMBER
-        int version; /* of CUDA: 13000 is 13.0 */
-        __typeof__(&cuCheckpointOperationComplete)
-                cuCheckpointOperationComplete; /* NULL: no custom storage */
 };
 
 extern struct driver driver;

@@ -46,13 +46,11 @@ int job_add(struct job *job, int pid, int pidfd)
                                                                .state_before = CHECKPOINT_NO_STATE,
                                                                .state = CHECKPOINT_NO_STATE };
         job->pidfd[n] = pidfd;
-        job->store[n] = STORE_INIT;
-        job->is_lost[n] = false;
         answer->n_processes++;
         return 0;
 }
 
-/* Before anything was done to it: what else the job knows of processes is still empty. */
+/* Before anything was done to it. */
 void job_drop(struct job *job, int i)
 {
         struct checkpoint_wire_answer *answer = &job->answer;

@@ -16,7 +16,6 @@
 
 #include "abi/cuda.h"
 #include "checkpoint/device.h"
-#include "checkpoint/store.h"
 #include "wire/checkpoint.h"
 
 struct job {
@@ -24,9 +23,7 @@ struct job {
         const struct checkpoint_wire_request *request;
         struct checkpoint_wire_answer answer;
         int pidfd[CHECKPOINT_PROCESSES_MAX]; /* of the answer's processes */
-        struct store store[CHECKPOINT_PROCESSES_MAX];
-        bool is_lost[CHECKPOINT_PROCESSES_MAX]; /* its device memory is lost */
-        uint64_t deadline_ms; /* for locks; CLOCK_MONOTONIC; UINT64_MAX: for ever */
+        uint64_t deadline_ms;                /* for locks; CLOCK_MONOTONIC; UINT64_MAX: for ever */
         bool is_undoing;
         struct device_list devices; /* read when first needed */
         struct pairs pairs;         /* none: everything stays where it was */

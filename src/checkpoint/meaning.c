@@ -66,10 +66,6 @@ static const struct {
           { VGPU_CHECKPOINT_ERROR_DRIVER_FAILED, "may not be restored",
             "the driver wants persistence mode: nvidia-smi -pm 1" } },
         { ANY_CALL,
-          CUDA_ERROR_INVALID_CONTEXT,
-          { VGPU_CHECKPOINT_ERROR_DRIVER_FAILED, "cannot be mapped by us",
-            "a device on which it is has no context of ours" } },
-        { ANY_CALL,
           CUDA_ERROR_NOT_SUPPORTED,
           { VGPU_CHECKPOINT_ERROR_NOT_SUPPORTED, "cannot be checkpointed by this driver", "" } },
 };

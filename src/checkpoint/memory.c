@@ -24,7 +24,7 @@ static void write_note(const struct job *job, int pid, const struct need *need)
         char path[PATHS_MAX], uuid[DEVICE_UUID_MAX];
         FILE *file;
 
-        if (note_path(path, pid, "", true) < 0)
+        if (note_path(path, pid, true) < 0)
                 return;
         file = fopen(path, "we");
         if (!file)
@@ -53,7 +53,7 @@ static bool read_note(const struct job *job, int pid, struct need *ret_need)
         uint64_t bytes;
         FILE *file;
 
-        if (note_path(path, pid, "", false) < 0)
+        if (note_path(path, pid, false) < 0)
                 return false;
         file = fopen(path, "re");
         if (!file)
@@ -64,7 +64,8 @@ static bool read_note(const struct job *job, int pid, struct need *ret_need)
         return true;
 }
 
-uint64_t memory_get_used(struct job *job, int i, uint64_t *bytes)
+/* Reads what process @i uses on each of the job's devices. Returns the sum; 0: not known. */
+static uint64_t read_used(struct job *job, int i, uint64_t *bytes)
 {
         char uuid[DEVICE_UUID_MAX];
         uint64_t sum = 0;
@@ -115,7 +116,7 @@ int memory_note(struct job *job, int i)
         struct checkpoint_wire_process *process = &job->answer.process[i];
         struct need need = { { 0 } };
 
-        process->bytes = memory_get_used(job, i, need.bytes);
+        process->bytes = read_used(job, i, need.bytes);
         for (unsigned int d = 0; d < job->devices.n; d++)
                 if (need.bytes[d] > 0 && !(job->request->flags & CHECKPOINT_FORCED) &&
                     check_room(job, i, d) < 0)
@@ -129,7 +130,7 @@ void memory_forget(const struct job *job, int i)
 {
         char path[PATHS_MAX];
 
-        if (note_path(path, job->answer.process[i].pid, "", false) == 0)
+        if (note_path(path, job->answer.process[i].pid, false) == 0)
                 (void)unlink(path);
 }
 

@@ -21,9 +21,6 @@
  */
 int memory_note(struct job *job, int i);
 
-/* memory_get_used() - find what process @i uses on each of the job's devices. Returns the sum; 0: not known. */
-uint64_t memory_get_used(struct job *job, int i, uint64_t *bytes);
-
 /* memory_forget() - remove the note: process @i has been restored. */
 void memory_forget(const struct job *job, int i);
 

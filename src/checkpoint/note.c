@@ -13,6 +13,8 @@
 #include "base/paths.h"
 #include "base/process-stat.h"
 
+#define NOTE_NAME_MAX 48
+
 DEFINE_CLEANUP(DIR *, closedir);
 
 /* The PID namespace in which our numbers mean something. 0: nobody knows. */
@@ -23,7 +25,7 @@ static unsigned int get_namespace(void)
         return stat("/proc/self/ns/pid", &status) == 0 ? (unsigned int)status.st_ino : 0;
 }
 
-int note_name(char *name, int pid)
+static int write_name(char *name, int pid)
 {
         struct process_stat stat;
 
@@ -50,14 +52,13 @@ static int find_folder(char *folder, bool can_make)
         return 0;
 }
 
-int note_path(char *path, int pid, const char *suffix, bool can_make)
+int note_path(char *path, int pid, bool can_make)
 {
-        char folder[PATHS_MAX], name[NOTE_NAME_MAX], file[NOTE_NAME_MAX + 16];
+        char folder[PATHS_MAX], name[NOTE_NAME_MAX];
 
-        if (find_folder(folder, can_make) < 0 || note_name(name, pid) < 0)
+        if (find_folder(folder, can_make) < 0 || write_name(name, pid) < 0)
                 return -ENOENT;
-        snprintf(file, sizeof(file), "%s%.15s", name, suffix);
-        return paths_join(path, folder, file);
+        return paths_join(path, folder, name);
 }
 
 /* Has the process ended that the note @name is on? Of another namespace, we cannot see that. */
@@ -65,45 +66,23 @@ static bool is_over(const char *name)
 {
         unsigned int namespace, ours = get_namespace();
         char now[NOTE_NAME_MAX];
-        size_t length;
         int pid;
 
         if (sscanf(name, "%d-%*u-%u", &pid, &namespace) != 2 || pid <= 0 || ours == 0 ||
             namespace != ours)
                 return false;
-        if (note_name(now, pid) < 0)
-                return true;
-        length = strlen(now);
-        return strncmp(name, now, length) != 0 || (name[length] && name[length] != '.');
+        return write_name(now, pid) < 0 || strcmp(name, now) != 0;
 }
 
-static bool ends_with(const char *text, const char *end)
+void note_sweep(void)
 {
-        size_t length = strlen(text), n = strlen(end);
-
-        return length >= n && strcmp(text + length - n, end) == 0;
-}
-
-static void sweep(const char *folder, const char *suffix, void (*remove)(const char *path))
-{
-        CLEANUP(closedirp) DIR *directory = opendir(folder);
+        CLEANUP(closedirp) DIR *directory = NULL;
         const struct dirent *entry;
-        char path[PATHS_MAX];
-
-        while (directory && (entry = readdir(directory))) {
-                if (!is_over(entry->d_name) || paths_join(path, folder, entry->d_name) < 0)
-                        continue;
-                if (ends_with(entry->d_name, suffix))
-                        remove(path);
-                else
-                        (void)unlink(path);
-        }
-}
-
-void note_sweep(const char *suffix, void (*remove)(const char *path))
-{
         char folder[PATHS_MAX];
 
         if (find_folder(folder, false) == 0)
-                sweep(folder, suffix, remove);
+                directory = opendir(folder);
+        while (directory && (entry = readdir(directory)))
+                if (is_over(entry->d_name))
+                        (void)unlinkat(dirfd(directory), entry->d_name, 0);
 }

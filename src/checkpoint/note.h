@@ -12,21 +12,14 @@
 #include <stdbool.h>
 
 /*
- * note_path() - write RUN/checkpoint/PID-START-NAMESPACE and @suffix, in a folder that only we can change
+ * note_path() - write RUN/checkpoint/PID-START-NAMESPACE, in a folder that only we can change
  * @path:      has PATHS_MAX bytes
  * @can_make:  make the folder if it is missing
  * Errors: -ENOENT: there is no such process, or no folder.
  */
-int note_path(char *path, int pid, const char *suffix, bool can_make);
+int note_path(char *path, int pid, bool can_make);
 
-/* note_name() - write PID-START-NAMESPACE into @name of NOTE_NAME_MAX bytes. Errors: -ESRCH. */
-#define NOTE_NAME_MAX 48
-int note_name(char *name, int pid);
-
-/*
- * note_sweep() - remove the notes on processes that have ended
- * @remove:  removes a note that has @suffix
- */
-void note_sweep(const char *suffix, void (*remove)(const char *path));
+/* note_sweep() - remove the notes on processes that have ended. */
+void note_sweep(void);
 
 #endif

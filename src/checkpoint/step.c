@@ -19,7 +19,6 @@
 #include "checkpoint/driver.h"
 #include "checkpoint/meaning.h"
 #include "checkpoint/memory.h"
-#include "checkpoint/storage.h"
 #include "checkpoint/whereabouts.h"
 
 /* The driver gives up on a process a little before it has ended. */
@@ -39,12 +38,21 @@ static CUresult call_lock(struct job *job, int i)
 
 static CUresult call_checkpoint(struct job *job, int i)
 {
-        return storage_checkpoint(job, i);
+        CUcheckpointCheckpointArgs args = { 0 };
+
+        return JOB_CALL(job, i, cuCheckpointProcessCheckpoint, &args);
 }
 
+/* Pairs without a count, or a count without pairs, would crash us. */
 static CUresult call_restore(struct job *job, int i)
 {
-        return storage_restore(job, i, job->pairs.pair, job->is_undoing ? 0 : job->pairs.n);
+        CUcheckpointRestoreArgs args = { 0 };
+
+        if (job->pairs.n > 0 && !job->is_undoing) {
+                args.gpuPairs = job->pairs.pair;
+                args.gpuPairsCount = job->pairs.n;
+        }
+        return JOB_CALL(job, i, cuCheckpointProcessRestore, &args);
 }
 
 static CUresult call_unlock(struct job *job, int i)
@@ -94,8 +102,7 @@ static uint64_t get_start(const struct job *job, int i)
 
 /*
  * A call may never return (measured: of a process with a pool in host memory), and say nothing. Longer than the
- * time-out and as long again as the driver was ever seen to take, no call is waited for; but what is stored elsewhere
- * takes the time of a disk.
+ * time-out and as long again as the driver was ever seen to take, no call is waited for.
  */
 #define CALL_LEAST_MS     5000u
 #define CALL_BYTES_PER_MS ((uint64_t)(1 << 30) / 1000)
@@ -108,7 +115,7 @@ static uint64_t find_most_ms(const struct job *job, int i, const char *call)
                          strcmp(call, steps[STEP_RESTORE].call) == 0;
         uint64_t bytes = process->bytes > 0 ? process->bytes : BYTES_UNKNOWN;
 
-        if (job->deadline_ms == UINT64_MAX || (is_moving && job->store[i].state != STORE_NONE))
+        if (job->deadline_ms == UINT64_MAX)
                 return 0;
         return job->request->timeout_ms + CALL_LEAST_MS +
                (is_moving ? bytes / CALL_BYTES_PER_MS : 0);
@@ -199,8 +206,6 @@ static int fail_state(struct job *job, int i)
 {
         const struct checkpoint_wire_process *process = &job->answer.process[i];
 
-        if (storage_check_lost(job, i) < 0)
-                return -1;
         if (process->state == CU_PROCESS_STATE_FAILED)
                 return job_fail(job, i, VGPU_CHECKPOINT_ERROR_LOST, "", CUDA_SUCCESS,
                                 "the process can only be killed",
@@ -212,7 +217,7 @@ static int fail_state(struct job *job, int i)
                         process->state);
 }
 
-/* The driver would refuse it, too, with this code; but what is stored elsewhere is not its affair. */
+/* The driver would refuse it, too, with this code; but of a group we must know before the first is touched. */
 int step_check(struct job *job, int i, enum step step)
 {
         const struct checkpoint_wire_process *process = &job->answer.process[i];
@@ -234,8 +239,7 @@ static int run_step(struct job *job, int i, enum step step)
         uint64_t start, *time = (uint64_t *)(void *)((char *)process + steps[step].time);
         CUresult code;
 
-        if (check_caller(job, step) < 0 || check_halted(job, i) < 0 ||
-            (step != STEP_LOCK && storage_check_lost(job, i) < 0) || step_check(job, i, step) < 0)
+        if (check_caller(job, step) < 0 || check_halted(job, i) < 0 || step_check(job, i, step) < 0)
                 return -1;
         tell(job, i, steps[step].call);
         if (check_fault(job, i, steps[step].before) < 0)
@@ -295,7 +299,6 @@ int step_read_state(struct job *job, int i)
         process->state = (int32_t)state;
         if (process->state_before == CHECKPOINT_NO_STATE)
                 process->state_before = process->state;
-        storage_look(job, i);
         return 0;
 }
 

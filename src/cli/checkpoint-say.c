@@ -60,23 +60,15 @@ int checkpoint_say_error(const struct arguments *arguments,
         return code;
 }
 
-static const char *name_storage(enum vgpu_checkpoint_storage storage)
-{
-        static const char *const names[] = { "", "driver", "memory", "directory" };
-
-        return names[storage <= VGPU_CHECKPOINT_STORAGE_DIRECTORY ? storage : 0];
-}
-
 static json_t *from_process(const struct vgpu_checkpoint_process *process)
 {
-        return json_pack("{si ss ss si sf sf sf sf sI ss ss}", "pid", (int)process->pid, "state",
+        return json_pack("{si ss ss si sf sf sf sf sI}", "pid", (int)process->pid, "state",
                          vgpu_checkpoint_state_get_name(process->state), "state_before",
                          vgpu_checkpoint_state_get_name(process->state_before), "restore_thread",
                          (int)process->restore_thread, "lock_seconds", process->lock_seconds,
                          "checkpoint_seconds", process->checkpoint_seconds, "restore_seconds",
                          process->restore_seconds, "unlock_seconds", process->unlock_seconds,
-                         "bytes", (json_int_t)process->bytes, "storage",
-                         name_storage(process->storage), "storage_reason", process->storage_reason);
+                         "bytes", (json_int_t)process->bytes);
 }
 
 static int print_json(const struct arguments *arguments,
@@ -147,8 +139,6 @@ static void print_done(const struct vgpu_checkpoint_process *process)
         }
         if (process->bytes > 0)
                 printf("%s%s", before, size_format(size, process->bytes));
-        if (process->storage > VGPU_CHECKPOINT_STORAGE_DRIVER)
-                printf(" (%s)", name_storage(process->storage));
         putchar('\n');
 }
 

@@ -73,12 +73,12 @@ static const struct action {
         { "tid", get_threads, checkpoint_say_threads, " " },
         { "wait", wait_for, checkpoint_say_states, " timeout for " },
         { "lock", lock, checkpoint_say_done, " timeout tree force " },
-        { "checkpoint", checkpoint, checkpoint_say_done, " tree force storage " },
+        { "checkpoint", checkpoint, checkpoint_say_done, " tree force " },
         { "restore", restore, checkpoint_say_done, " tree gpu force " },
         { "unlock", unlock, checkpoint_say_done, " tree force " },
-        { "suspend", suspend, checkpoint_say_done, " timeout tree careful force storage " },
+        { "suspend", suspend, checkpoint_say_done, " timeout tree careful force " },
         { "resume", resume, checkpoint_say_done, " tree gpu force " },
-        { "toggle", toggle, checkpoint_say_done, " timeout tree careful gpu force storage " },
+        { "toggle", toggle, checkpoint_say_done, " timeout tree careful gpu force " },
 };
 
 static const struct action *find_action(const char *name)
@@ -151,7 +151,6 @@ static int read_wish(const struct arguments *arguments, struct wish *wish)
         wish->options.with_children = arguments_get(arguments, "tree") != NULL;
         wish->options.is_careful = arguments_get(arguments, "careful") != NULL;
         wish->options.is_forced = arguments_get(arguments, "force") != NULL;
-        wish->options.storage = arguments_get(arguments, "storage");
         return r ? r : read_goal(arguments, wish);
 }
 
@@ -211,9 +210,6 @@ static const struct option options[] = {
           .argument = "OLD=NEW",
           .may_repeat = true,
           .help = "restore on another GPU: index, UUID or beginning of a UUID" },
-        { .name = "storage",
-          .argument = "WHERE",
-          .help = "destination of memory: auto (the default), driver, memory or DIRECTORY" },
         { .name = "tree", .help = "include all CUDA processes below each PID: all or none" },
         { .name = "careful", .help = "stop the threads outside of the driver before the lock" },
         { .name = "force",
@@ -227,7 +223,7 @@ static const struct option options[] = {
 const struct command command_checkpoint = {
         .name = "checkpoint",
         .usage = "ACTION PID... [--tree] [--timeout TIME] [--careful] [--gpu OLD=NEW]... "
-                 "[--storage WHERE] [--for STATE] [--force]",
+                 "[--for STATE] [--force]",
         .summary = "take any CUDA process off its GPU and put it back",
         .description =
                 "Controls the CUDA state of processes, in a vGPU or not. This needs no vgpud, but\n"
@@ -248,10 +244,6 @@ const struct command command_checkpoint = {
                 "\n"
                 "Several processes are handled together: all or none. An action that fails or is\n"
                 "interrupted (Ctrl-C) is undone.\n"
-                "\n"
-                "With a driver of CUDA 13.4, device memory is copied to host memory or to a\n"
-                "directory (--storage). Otherwise the driver copies it into the process. 'criu dump'\n"
-                "needs it there: use --storage driver. No real driver of 13.4 has run this yet.\n"
                 "\n"
                 "Exit status: 0 done, 1 failed and undone, 2 wrong command line, 3 the process has\n"
                 "no CUDA, 4 timed out, 5 failed, and a process is lost or left in another state.\n",

@@ -303,7 +303,6 @@ int main(int argc, char **argv)
         const struct vgpu_checkpoint_error *error;
 
         request.options.timeout_seconds = VGPU_CHECKPOINT_FOREVER;
-        request.options.storage = "driver"; /* whoever calls us then saves the process: CRIU */
         if (parse(&request, argc, argv) != 0 || check(&request) != 0 ||
             open_process(&checkpoint, &request) != 0)
                 return 1;

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "lib/checkpoint-guest.h"
@@ -91,45 +90,6 @@ static int refuse_guests(struct vgpu_checkpoint *checkpoint, bool with_children)
         return r == -ETIMEDOUT ? 0 : r;
 }
 
-/* An absolute path: the helper may have another idea of where it is. */
-static int set_directory(struct vgpu_checkpoint *checkpoint,
-                         struct checkpoint_wire_request *request, const char *path)
-{
-        CLEANUP(freep) char *real = realpath(path, NULL);
-        struct stat status;
-
-        checkpoint->n_results = 0;
-        if (!real || stat(real, &status) < 0 || !S_ISDIR(status.st_mode))
-                return checkpoint_error_set(&checkpoint->error, VGPU_CHECKPOINT_ERROR_INVALID,
-                                            "make it first", "storage: %s: %s", path,
-                                            real ? "not a directory" : strerrordesc_np(errno));
-        if (strlen(real) >= sizeof(request->directory) || strchr(real, '\n'))
-                return fail_invalid(checkpoint, "storage: a path that is too long");
-        strcpy(request->directory, real);
-        request->storage = CHECKPOINT_STORAGE_DIRECTORY;
-        return 0;
-}
-
-static int set_storage(struct vgpu_checkpoint *checkpoint, struct checkpoint_wire_request *request,
-                       const char *storage)
-{
-        static const char *const names[] = { [CHECKPOINT_STORAGE_AUTO] = "auto",
-                                             [CHECKPOINT_STORAGE_DRIVER] = "driver",
-                                             [CHECKPOINT_STORAGE_MEMORY] = "memory" };
-
-        if (!storage)
-                return 0;
-        for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-                if (strcmp(names[i], storage) == 0) {
-                        request->storage = i;
-                        return 0;
-                }
-        if (!strchr(storage, '/'))
-                return fail_invalid(checkpoint,
-                                    "storage: auto, driver, memory, or a directory with a slash");
-        return set_directory(checkpoint, request, storage);
-}
-
 static int act(struct vgpu_checkpoint *checkpoint, enum checkpoint_action action,
                const struct vgpu_checkpoint_options *given)
 {
@@ -144,8 +104,6 @@ static int act(struct vgpu_checkpoint *checkpoint, enum checkpoint_action action
         if (isnan(options.timeout_seconds))
                 return fail_invalid(checkpoint, "timeout_seconds is not a number");
         r = set_pairs(checkpoint, &request, &options);
-        if (r == 0)
-                r = set_storage(checkpoint, &request, options.storage);
         if (r == 0 && !options.is_forced && action != CHECKPOINT_STATE)
                 r = refuse_guests(checkpoint, options.with_children);
         if (r < 0)

@@ -27,7 +27,6 @@ static const struct kind {
         [VGPU_CHECKPOINT_ERROR_LOST] = { -EOWNERDEAD, "ProcessLost" },
         [VGPU_CHECKPOINT_ERROR_NO_DRIVER] = { -ENODEV, "NoDriver" },
         [VGPU_CHECKPOINT_ERROR_OUT_OF_MEMORY] = { -ENOMEM, "OutOfMemory" },
-        [VGPU_CHECKPOINT_ERROR_STORAGE] = { -ENODATA, "StorageMissing" },
 };
 
 void checkpoint_error_clear(struct checkpoint_error *error)

@@ -134,8 +134,6 @@ static void take_results(struct vgpu_checkpoint *checkpoint,
                         .restore_seconds = (double)from->restore_ns * 1e-9,
                         .unlock_seconds = (double)from->unlock_ns * 1e-9,
                         .bytes = from->bytes,
-                        .storage = (enum vgpu_checkpoint_storage)from->storage,
-                        .storage_reason = checkpoint_storage_reason_text(from->storage_reason),
                 };
         }
 }

@@ -244,7 +244,6 @@ static int suspend_processes(struct dump *dump)
         if (r < 0)
                 return fail(dump, VGPU_ERROR_FAILED, "", strerrordesc_np(-r));
         options.with_children = true;
-        options.storage = "driver"; /* into the process, which is what CRIU saves */
         options.timeout_seconds =
                 dump->options.timeout_seconds > 0 ? dump->options.timeout_seconds : TIMEOUT_SECONDS;
         r = vgpu_checkpoint_suspend(dump->checkpoint, &options);

@@ -32,9 +32,8 @@
 
 static struct {
         int listener;
-        int operation;   /* the connection of the caller that has our memory now; -1: none */
         bool is_spoiled; /* no checkpoint of this process succeeds any more */
-} service = { .listener = -1, .operation = -1 };
+} service = { .listener = -1 };
 
 void checkpoint_service_address(struct sockaddr_un *address, uint32_t slot)
 {
@@ -102,15 +101,6 @@ static CUresult lock(const struct checkpoint_request *request, int caller)
         return CUDA_SUCCESS;
 }
 
-static CUresult begin_operation(int caller, CUresult result, CUprocessState state)
-{
-        if (result != CUDA_SUCCESS)
-                return result;
-        service.operation = fcntl(caller, F_DUPFD_CLOEXEC, 0);
-        set_state(service.operation < 0 ? CU_PROCESS_STATE_FAILED : state);
-        return service.operation < 0 ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
-}
-
 /* For as long as a checkpoint takes: so those of several processes need several times as much. */
 struct room {
         uint64_t taken[HOST_DEVICES_MAX];
@@ -156,15 +146,14 @@ static CUresult checkpoint(const struct checkpoint_request *request, int caller)
         CLEANUP(room_deinit) struct room room = { 0 };
         CUresult result = find_room(&room);
 
+        (void)request;
+        (void)caller;
         while (never_returns()) /* nor does the process run: it can only be ended */
                 (void)pause();
         if (result != CUDA_SUCCESS)
                 return result;
         if (call_is_synchronizing())
                 process_die();
-        if (request->wants_storage)
-                return begin_operation(caller, snapshot_share_for_save(request->contexts),
-                                       CU_PROCESS_STATE_CHECKPOINTING);
         result = snapshot_save();
         if (result == CUDA_SUCCESS)
                 set_state(CU_PROCESS_STATE_CHECKPOINTED);
@@ -173,14 +162,9 @@ static CUresult checkpoint(const struct checkpoint_request *request, int caller)
 
 static CUresult restore(const struct checkpoint_request *request, int caller)
 {
-        CUresult result;
+        CUresult result = snapshot_restore(request->pair, request->n_pairs);
 
-        if (request->wants_storage)
-                return begin_operation(caller,
-                                       snapshot_share_for_restore(request->contexts, request->pair,
-                                                                  request->n_pairs),
-                                       CU_PROCESS_STATE_RESTORING);
-        result = snapshot_restore(request->pair, request->n_pairs);
+        (void)caller;
         if (result == CUDA_SUCCESS)
                 set_state(CU_PROCESS_STATE_LOCKED);
         return result;
@@ -215,29 +199,6 @@ static CUresult serve(const struct checkpoint_request *request, int caller)
         return steps[request->step].run(request, caller);
 }
 
-/* Of a caller that is gone it will be noticed. */
-static void send_files(int caller)
-{
-        struct checkpoint_files message = { 0 };
-        struct memory_file *file;
-        int fds[PACKET_FDS_MAX];
-        PROCESS_LOCKED();
-
-        for (file = process.files; file; file = file->next) {
-                if (file->is_imported)
-                        continue;
-                if (message.n == PACKET_FDS_MAX) {
-                        (void)packet_send(caller, &message, sizeof(message), fds, message.n);
-                        message.n = 0;
-                }
-                message.file[message.n].size = file->size;
-                message.file[message.n].device = file->device;
-                fds[message.n++] = file->fd;
-        }
-        message.is_last = 1;
-        (void)packet_send(caller, &message, sizeof(message), fds, message.n);
-}
-
 static void answer(int caller, CUresult result)
 {
         const struct checkpoint_answer message = { .result = (int32_t)result };
@@ -250,43 +211,13 @@ static bool serve_next(void)
 {
         CLEANUP(fd_closep) int caller = accept4(service.listener, NULL, NULL, SOCK_CLOEXEC);
         struct checkpoint_request request;
-        CUresult result;
 
         if (caller < 0)
                 return errno == EINTR || errno == ECONNABORTED;
         if (recv(caller, &request, sizeof(request), 0) != (ssize_t)sizeof(request))
                 return true;
-        result = serve(&request, caller);
-        answer(caller, result);
-        if (request.wants_storage && result == CUDA_SUCCESS)
-                send_files(caller);
+        answer(caller, serve(&request, caller));
         return true;
-}
-
-static CUresult complete(void)
-{
-        CUresult result = CUDA_SUCCESS;
-
-        if (process.holdings.own.state == CU_PROCESS_STATE_CHECKPOINTING) {
-                snapshot_drop();
-                set_state(CU_PROCESS_STATE_CHECKPOINTED);
-        } else {
-                result = snapshot_return();
-                set_state(result ? CU_PROCESS_STATE_FAILED : CU_PROCESS_STATE_LOCKED);
-        }
-        return result;
-}
-
-static void end_operation(void)
-{
-        struct checkpoint_request request;
-
-        if (recv(service.operation, &request, sizeof(request), 0) == (ssize_t)sizeof(request) &&
-            request.step == CHECKPOINT_COMPLETE)
-                answer(service.operation, complete());
-        else
-                set_state(CU_PROCESS_STATE_FAILED);
-        service.operation = fd_close(service.operation);
 }
 
 static sem_t thread_started;
@@ -297,17 +228,9 @@ static void *run_service(void *unused)
         (void)pthread_setname_np(pthread_self(), "cuda-sim");
         holdings_set_service_thread(&process.holdings, gettid());
         (void)sem_post(&thread_started);
-        for (;;) {
-                struct pollfd fds[2] = { { .fd = service.listener, .events = POLLIN },
-                                         { .fd = service.operation, .events = POLLIN } };
-
-                if (poll(fds, 2, -1) < 0)
-                        continue;
-                if (fds[1].revents)
-                        end_operation();
-                if (fds[0].revents && !serve_next())
-                        return NULL;
-        }
+        while (serve_next())
+                continue;
+        return NULL;
 }
 
 /* Waits until it can be asked for: on a busy machine the program may be far ahead of a thread that has not run yet. */
@@ -349,5 +272,4 @@ int checkpoint_service_start(void)
 void checkpoint_service_abandon(void)
 {
         service.listener = fd_close(service.listener);
-        service.operation = fd_close(service.operation);
 }

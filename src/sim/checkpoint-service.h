@@ -7,17 +7,11 @@
  * others call the four checkpoint steps. One request and one answer a connection, to the socket
  * "services/SLOT" in the host's directory; states and thread ids need no service, they stand in
  * the process' slot.
- *
- * With custom storage the answer is followed by the files of the process' memory, and the connection
- * stays: for one more request, COMPLETE, and its answer. Whoever closes it before has left the process
- * half saved: then it has failed. (Documentation knows no way to abort; what the real driver makes of a
- * caller that dies is not known.)
  */
 
 #include <stdint.h>
 
 #include "abi/cuda.h"
-#include "base/packet.h"
 #include "sim/host-layout.h"
 
 enum checkpoint_step {
@@ -25,32 +19,17 @@ enum checkpoint_step {
         CHECKPOINT_CHECKPOINT,
         CHECKPOINT_RESTORE,
         CHECKPOINT_UNLOCK,
-        CHECKPOINT_COMPLETE, /* on the connection of a checkpoint or restore with custom storage */
 };
 
 struct checkpoint_request {
         uint32_t step;
         uint32_t timeout_ms; /* LOCK; 0: for ever */
         uint32_t n_pairs;    /* RESTORE */
-        uint32_t wants_storage;
-        uint32_t
-                contexts; /* with storage: bit N, the caller holds a primary context on host device N */
         CUcheckpointGpuPair pair[HOST_DEVICES_MAX];
 };
 
 struct checkpoint_answer {
         int32_t result; /* CUresult */
-};
-
-/* As many messages as it takes, each with a descriptor for each file. */
-struct checkpoint_files {
-        uint32_t n;
-        uint32_t is_last;
-        struct {
-                uint64_t size;
-                int32_t device; /* of the host */
-                uint32_t reserved;
-        } file[PACKET_FDS_MAX];
 };
 
 /* checkpoint_service_start() - in cuInit(). checkpoint_service_abandon() - in a forked child. */

@@ -11,8 +11,7 @@
 #include <unistd.h>
 
 #include "base/process-stat.h"
-#include "sim/custom-storage.h"
-#include "sim/driver.h"
+#include "sim/checkpoint-service.h"
 #include "sim/process.h"
 
 /*
@@ -97,8 +96,7 @@ static bool is_served_by(int fd, int pid)
 }
 
 /* A process that dies meanwhile closes the connection without an answer. */
-static CUresult ask(const struct found *found, const struct checkpoint_request *request,
-                    CUcheckpointCustomStorageInfo **ret_info)
+static CUresult ask(const struct found *found, const struct checkpoint_request *request)
 {
         CLEANUP(fd_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
         struct checkpoint_answer answer;
@@ -113,11 +111,7 @@ static CUresult ask(const struct found *found, const struct checkpoint_request *
         do
                 n = recv(fd, &answer, sizeof(answer), 0);
         while (n < 0 && errno == EINTR);
-        if (n != (ssize_t)sizeof(answer))
-                return CUDA_ERROR_OPERATING_SYSTEM;
-        if (answer.result != CUDA_SUCCESS || !request->wants_storage)
-                return (CUresult)answer.result;
-        return custom_storage_begin(TAKE_FD(fd), ret_info);
+        return n == (ssize_t)sizeof(answer) ? (CUresult)answer.result : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 static CUresult ask_process(int pid, const struct checkpoint_request *request)
@@ -125,24 +119,7 @@ static CUresult ask_process(int pid, const struct checkpoint_request *request)
         struct found found;
         CUresult result = find_slot(&found, pid);
 
-        return result ? result : ask(&found, request, NULL);
-}
-
-/* Before CUDA 13.4 the field is reserved, and nobody looks at it. */
-static CUresult ask_with_storage(int pid, struct checkpoint_request *request,
-                                 CUcheckpointCustomStorageInfo **ret_info)
-{
-        struct found found;
-        CUresult result;
-
-        if (!ret_info || driver_get_version() < DRIVER_VERSION_STORAGE)
-                return ask_process(pid, request);
-        if (pid == getpid())
-                return CUDA_ERROR_NOT_SUPPORTED;
-        request->wants_storage = 1;
-        request->contexts = custom_storage_get_contexts();
-        result = find_slot(&found, pid);
-        return result ? result : ask(&found, request, ret_info);
+        return result ? result : ask(&found, request);
 }
 
 CUresult sim_cuCheckpointProcessGetState(int pid, CUprocessState *state)
@@ -190,7 +167,8 @@ CUresult sim_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *
 {
         struct checkpoint_request request = { .step = CHECKPOINT_CHECKPOINT };
 
-        return ask_with_storage(pid, &request, args ? args->customStorageInfo_out : NULL);
+        (void)args;
+        return ask_process(pid, &request);
 }
 
 /* The real driver crashes its caller on a count without pairs; that is no use to anybody. */
@@ -204,7 +182,7 @@ CUresult sim_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
                 request.n_pairs = args->gpuPairsCount;
                 memcpy(request.pair, args->gpuPairs, args->gpuPairsCount * sizeof(request.pair[0]));
         }
-        return ask_with_storage(pid, &request, args ? args->customStorageInfo_out : NULL);
+        return ask_process(pid, &request);
 }
 
 CUresult sim_cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)

@@ -14,28 +14,6 @@
 #include "sim/process.h"
 #include "sim/start.h"
 
-static int version_now;
-
-static void read_version(void)
-{
-        const char *text = getenv(DRIVER_VERSION_VARIABLE);
-
-        version_now = DRIVER_VERSION;
-        if (text && strcmp(text, "13040") == 0)
-                version_now = DRIVER_VERSION_STORAGE;
-        else if (text && *text && strcmp(text, "13000") != 0)
-                (void)fprintf(stderr, "simulated CUDA driver: %s: 13000 or 13040, not \"%s\"\n",
-                              DRIVER_VERSION_VARIABLE, text);
-}
-
-int driver_get_version(void)
-{
-        static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-        (void)pthread_once(&once, read_version);
-        return version_now;
-}
-
 CUresult sim_cuInit(unsigned int flags)
 {
         return flags ? CUDA_ERROR_INVALID_VALUE : start_process();
@@ -45,7 +23,7 @@ CUresult sim_cuDriverGetVersion(int *version)
 {
         if (!version)
                 return CUDA_ERROR_INVALID_VALUE;
-        *version = driver_get_version();
+        *version = DRIVER_VERSION;
         return CUDA_SUCCESS;
 }
 
@@ -197,7 +175,7 @@ static CUresult look_up(const char *symbol, void **function, int version, uint64
 {
         const struct call_entry *entry = NULL;
 
-        if (!symbol || !function || version > driver_get_version())
+        if (!symbol || !function || version > DRIVER_VERSION)
                 return CUDA_ERROR_INVALID_VALUE;
         if (flags & FLAG_PER_THREAD)
                 entry = find_entry(symbol, version, true, status);

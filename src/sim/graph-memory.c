@@ -23,7 +23,7 @@ struct graph_memory *graph_memory_ref(struct graph_memory *memory)
         return memory;
 }
 
-/* Pieces are looked up again: a checkpoint to custom storage may have taken the region. */
+/* Pieces are looked up again: the program may have freed the region. */
 static void piece_free(struct piece *piece)
 {
         struct region *region = memory_find(piece->address);

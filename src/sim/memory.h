@@ -19,17 +19,16 @@ enum region_kind {
         REGION_VIRTUAL, /* cuMemMap() */
         REGION_HOST,    /* cuMemHostAlloc() */
         REGION_REGISTERED,
-        REGION_GRAPH,   /* allocation nodes */
-        REGION_FOREIGN, /* of a process that is checkpointed to custom storage */
-        REGION_OPENED,  /* cuIpcOpenMemHandle() */
+        REGION_GRAPH,  /* allocation nodes */
+        REGION_OPENED, /* cuIpcOpenMemHandle() */
 };
 
 struct region {
         struct range range; /* the size that was asked for */
         enum region_kind kind;
-        CUcontext context; /* NULL: REGION_VIRTUAL, REGION_GRAPH, REGION_FOREIGN */
+        CUcontext context; /* NULL: REGION_VIRTUAL, REGION_GRAPH */
         CUdevice device;
-        struct mapping *mapping; /* NULL: on the host, or REGION_FOREIGN */
+        struct mapping *mapping; /* NULL: on the host */
         struct block *block;     /* NULL: the mapping is its own */
         CUmemoryPool pool;
         bool is_being_freed; /* in the order of a stream */

@@ -18,7 +18,6 @@
 static struct {
         bool has_imported, has_managed_pool; /* the real driver can't restore such a process */
         bool has_failed;
-        bool is_elsewhere; /* in custom storage */
 } snapshot;
 
 /* Bytes of each of the host's devices. */
@@ -49,65 +48,22 @@ static void refund_contexts(void)
         note_contexts(-1);
 }
 
-/* Devices on which there is something of this process, as they are in @to. */
-static uint32_t find_devices(const int *to)
-{
-        uint32_t devices = 0;
-
-        for (const struct memory_file *file = process.files; file; file = file->next)
-                if (!file->is_imported)
-                        devices |= 1u << to[file->device];
-        for (CUcontext context = process.contexts; context; context = context->next)
-                if (is_active(context))
-                        devices |= 1u << to[process.device[context->device].at];
-        return devices;
-}
-
-static CUresult save(void)
+CUresult snapshot_save(void)
 {
         CUresult result = CUDA_SUCCESS;
+        PROCESS_LOCKED();
 
+        if (memory_has_managed())
+                return CUDA_ERROR_NOT_SUPPORTED;
         snapshot.has_imported = handle_has_imported();
         snapshot.has_managed_pool = memory_has_managed_pool();
         snapshot.has_failed = false;
-        snapshot.is_elsewhere = false;
         for (struct mapping *mapping = process.mappings; mapping; mapping = mapping->next)
                 mapping_take_off(mapping);
         for (struct memory_file *file = process.files; file && !result; file = file->next)
                 result = memory_file_take_off(file);
         refund_contexts();
         return result;
-}
-
-CUresult snapshot_save(void)
-{
-        PROCESS_LOCKED();
-
-        return memory_has_managed() ? CUDA_ERROR_NOT_SUPPORTED : save();
-}
-
-CUresult snapshot_share_for_save(uint32_t contexts)
-{
-        int same[HOST_DEVICES_MAX];
-        PROCESS_LOCKED();
-
-        for (int i = 0; i < HOST_DEVICES_MAX; i++)
-                same[i] = i;
-        if (memory_has_managed())
-                return CUDA_ERROR_NOT_SUPPORTED;
-        return find_devices(same) & ~contexts ? CUDA_ERROR_INVALID_CONTEXT : save();
-}
-
-/* Not the page behind the memory, which says whose it is. */
-void snapshot_drop(void)
-{
-        PROCESS_LOCKED();
-
-        for (struct memory_file *file = process.files; file; file = file->next)
-                if (!file->is_imported)
-                        (void)fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-                                        (off_t)file->size);
-        snapshot.is_elsewhere = true;
 }
 
 /* @to[i]: where what is on host device i goes. */
@@ -210,50 +166,21 @@ static CUresult settle(const int *to)
         return result;
 }
 
-static CUresult restore(const CUcheckpointGpuPair *pairs, unsigned int n_pairs, uint32_t contexts)
+CUresult snapshot_restore(const CUcheckpointGpuPair *pairs, unsigned int n_pairs)
 {
         int to[HOST_DEVICES_MAX];
         CUresult result;
+        PROCESS_LOCKED();
 
         if (snapshot.has_failed)
                 return CUDA_ERROR_OPERATING_SYSTEM;
         result = read_pairs(to, pairs, n_pairs);
         if (result != CUDA_SUCCESS)
                 return result;
-        if (find_devices(to) & ~contexts)
-                return CUDA_ERROR_INVALID_CONTEXT;
         result = settle(to);
         snapshot.has_failed = result != CUDA_SUCCESS;
-        return result;
-}
-
-CUresult snapshot_restore(const CUcheckpointGpuPair *pairs, unsigned int n_pairs)
-{
-        CUresult result;
-        PROCESS_LOCKED();
-
-        if (snapshot.is_elsewhere)
-                return CUDA_ERROR_INVALID_VALUE;
-        result = restore(pairs, n_pairs, UINT32_MAX);
         if (result == CUDA_SUCCESS)
                 result = map_again();
-        if (result != CUDA_SUCCESS)
-                snapshot.has_failed |= result == CUDA_ERROR_OUT_OF_MEMORY;
+        snapshot.has_failed |= result == CUDA_ERROR_OUT_OF_MEMORY;
         return result;
-}
-
-CUresult snapshot_share_for_restore(uint32_t contexts, const CUcheckpointGpuPair *pairs,
-                                    unsigned int n_pairs)
-{
-        PROCESS_LOCKED();
-
-        return snapshot.is_elsewhere ? restore(pairs, n_pairs, contexts) : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult snapshot_return(void)
-{
-        PROCESS_LOCKED();
-
-        snapshot.is_elsewhere = false;
-        return map_again();
 }

@@ -16,22 +16,6 @@
 CUresult snapshot_save(void);
 
 /*
- * snapshot_share_for_save(), snapshot_share_for_restore() - the same for custom storage, as far as to the
- * moment when the memory files (process.files) can be given to the caller
- * @contexts:  host devices on which the caller holds a primary context (bit N: device N)
- *
- * Errors: as above; CUDA_ERROR_INVALID_CONTEXT, a device that this process uses is not in @contexts.
- * A snapshot is restored the way it was saved, else CUDA_ERROR_INVALID_VALUE (documentation does not say).
- */
-CUresult snapshot_share_for_save(uint32_t contexts);
-CUresult snapshot_share_for_restore(uint32_t contexts, const CUcheckpointGpuPair *pairs,
-                                    unsigned int n_pairs);
-
-/* snapshot_drop() - forget memory that the caller copied out. snapshot_return() - use memory that it copied in. */
-void snapshot_drop(void);
-CUresult snapshot_return(void);
-
-/*
  * snapshot_restore() - to the devices that @pairs (all of the host's, or none) say. Errors:
  * CUDA_ERROR_INVALID_VALUE (pairs), CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_SUPPORTED (imported
  * memory was held); after the last two, CUDA_ERROR_OPERATING_SYSTEM for ever.

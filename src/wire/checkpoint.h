@@ -20,7 +20,6 @@
 #define CHECKPOINT_PROCESSES_MAX 64
 #define CHECKPOINT_PAIRS_MAX     32
 #define CHECKPOINT_DEVICE_MAX    48
-#define CHECKPOINT_PATH_MAX      400 /* of the directory for device memory */
 #define CHECKPOINT_FOREVER_MS    UINT32_MAX
 
 enum checkpoint_message { CHECKPOINT_REQUEST = 1, CHECKPOINT_NOTE, CHECKPOINT_ANSWER };
@@ -44,42 +43,6 @@ enum checkpoint_action {
 #define CHECKPOINT_FORCED        4u
 
 #define CHECKPOINT_NO_STATE (-1)
-
-/* Where a checkpoint shall put device memory. */
-enum checkpoint_storage_wish {
-        CHECKPOINT_STORAGE_AUTO, /* to memory of the host by ourselves, or else the driver's way */
-        CHECKPOINT_STORAGE_DRIVER, /* into the process, by the driver */
-        CHECKPOINT_STORAGE_MEMORY,
-        CHECKPOINT_STORAGE_DIRECTORY,
-};
-
-/* Why the driver did it its own way although nobody has asked for that. */
-enum checkpoint_storage_reason {
-        CHECKPOINT_REASON_NONE,
-        CHECKPOINT_REASON_OLD_DRIVER,
-        CHECKPOINT_REASON_JOB,
-        CHECKPOINT_REASON_CONTEXT,
-        CHECKPOINT_REASON_ROOM,
-        CHECKPOINT_REASON_REFUSED,
-        CHECKPOINT_REASON_PLACE,
-};
-
-static inline const char *checkpoint_storage_reason_text(uint32_t reason)
-{
-        static const char *const texts[] = {
-                [CHECKPOINT_REASON_NONE] = "",
-                [CHECKPOINT_REASON_OLD_DRIVER] =
-                        "the driver has no checkpoint to custom storage (CUDA 13.4)",
-                [CHECKPOINT_REASON_JOB] = ("the process belongs to a launch job of the driver "
-                                           "(CUDA_CHECKPOINT_JOB_FILE)"),
-                [CHECKPOINT_REASON_CONTEXT] = "a device has no room for a context of the helper",
-                [CHECKPOINT_REASON_ROOM] = "there is no room for all of its device memory",
-                [CHECKPOINT_REASON_REFUSED] = "the driver refused custom storage",
-                [CHECKPOINT_REASON_PLACE] = "nothing can be written where it would go",
-        };
-
-        return reason < sizeof(texts) / sizeof(texts[0]) ? texts[reason] : "";
-}
 
 /* checkpoint_state_name() - of a CUprocessState. One that we don't know is a newer driver's: busy. */
 static inline const char *checkpoint_state_name(int state)
@@ -111,8 +74,6 @@ struct checkpoint_wire_request {
         uint32_t timeout_ms; /* of all locks together; 0 looks once */
         uint32_t n_processes;
         uint32_t n_pairs;
-        uint32_t storage;                    /* enum checkpoint_storage_wish */
-        char directory[CHECKPOINT_PATH_MAX]; /* absolute; ends with NUL */
         int32_t pid[CHECKPOINT_PROCESSES_MAX];
         int32_t goal[CHECKPOINT_PROCESSES_MAX]; /* UNDO: CUprocessState */
         struct checkpoint_wire_pair pair[CHECKPOINT_PAIRS_MAX];
@@ -134,8 +95,6 @@ struct checkpoint_wire_process {
         int32_t state;
         uint64_t lock_ns, checkpoint_ns, restore_ns, unlock_ns;
         uint64_t bytes;
-        uint32_t storage; /* enum vgpu_checkpoint_storage: where its memory was put, or was */
-        uint32_t storage_reason; /* enum checkpoint_storage_reason */
 };
 
 struct checkpoint_wire_answer {
