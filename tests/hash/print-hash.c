@@ -17,7 +17,9 @@ int main(int argc, char **argv)
         if (!file || fwrite(&key, sizeof(key), 1, file) != 1 || fclose(file) != 0)
                 return EXIT_FAILURE;
         blocks = fopen(argv[2], "re");
-        while (blocks && fread(block, sizeof(block), 1, blocks) == 1) {
+        if (!blocks)
+                return EXIT_FAILURE;
+        while (fread(block, sizeof(block), 1, blocks) == 1) {
                 const struct hash_value value = hash_block(&key, block);
 
                 if (fwrite(&value, sizeof(value), 1, stdout) != 1)

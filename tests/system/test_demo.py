@@ -47,8 +47,10 @@ class WithoutDriver(unittest.TestCase):
         return done.stderr
 
     def test_a_node_without_a_driver(self):
-        own = () if os.geteuid() == 0 else ("--map-root-user",)
-        said = self.run_demo("unshare", "--mount", *own, "sh", "-c", WITH_NODE, "sh", "OLD")
+        unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
+        if subprocess.run([*unshare, "true"], check=False, stderr=subprocess.DEVNULL).returncode:
+            self.skipTest("no mount namespace can be made here")
+        said = self.run_demo(*unshare, "sh", "-c", WITH_NODE, "sh", "OLD")
         self.assertIn("no NVIDIA driver (there is no libcuda.so.1, though there is /dev/nvidiactl); on two simulated GPUs", said)
 
     def test_a_library_without_a_driver(self):
