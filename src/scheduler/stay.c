@@ -122,6 +122,13 @@ static uint64_t get_turn(const struct stay *stay, const struct stay *coming,
         return later(stay->guaranteed, turn / contest->weight);
 }
 
+/* Without work for STAY_PATIENCE it gains nothing by its stay, however long its last swap took. */
+static uint64_t get_guaranteed_end(const struct stay *stay)
+{
+        return sooner(add(stay->since, stay->guaranteed),
+                      add(later(stay->since, stay->last_work), STAY_PATIENCE));
+}
+
 uint64_t stay_get_end_for(const struct stay *stay, const struct stay *coming,
                           const struct stay_contest *contest)
 {
@@ -133,7 +140,7 @@ uint64_t stay_get_end_for(const struct stay *stay, const struct stay *coming,
             (stay->after == 0 && !stay->takes_turns))
                 return STAY_NEVER;
         if (!is_at_once)
-                end = later(end, add(stay->since, stay->guaranteed));
+                end = later(end, get_guaranteed_end(stay));
         if (stay->takes_turns)
                 end = sooner(end, add(stay->since, get_turn(stay, coming, contest)));
         return later(end, stay->not_before);

@@ -14,7 +14,8 @@
  * No vGPU with work leaves within its guaranteed stay, which is a multiple of what its last swap (out and in
  * again) took; of the batch class none at all. So swapping takes no more than a part of the time, whatever
  * the programs do. An idle vGPU of the interactive class may leave for another interactive one at any time: each
- * such swap serves one that waits.
+ * such swap serves one that waits. Any vGPU may that has had no work for STAY_PATIENCE: one swap that took a minute,
+ * on a busy host, must not keep the others waiting for minutes.
  *
  * One that had work when it left counts as batch until it has had none for a moment, on the device or off it.
  *

@@ -71,13 +71,15 @@ static void test_where_turns_are_taken_a_long_time_keeps_nobody_waiting(void **s
 
         (void)state;
         assert_true(end_for(&stay, STAY_INTERACTIVE) == 100 * SECOND + STAY_EARLY_MIN);
+        assert_true(end_for(&stay, STAY_BATCH) == 110 * SECOND);
+        stay.last_work = 107 * SECOND;
         assert_true(end_for(&stay, STAY_BATCH) == 114 * SECOND);
-        assert_true(stay_get_end(&stay) == 100 * SECOND + stay.after);
+        assert_true(stay_get_end(&stay) == 107 * SECOND + stay.after);
 }
 
 static void test_a_stay_is_guaranteed(void **state)
 {
-        struct stay stay = { .after = SECOND, .since = 100 * SECOND };
+        struct stay stay = { .after = SECOND, .since = 100 * SECOND, .last_work = 110 * SECOND };
 
         (void)state;
         stay.guaranteed = stay_get_guaranteed(2 * SECOND, 10);
@@ -88,6 +90,25 @@ static void test_a_stay_is_guaranteed(void **state)
         assert_true(stay_get_guaranteed(2 * SECOND, 100) == 0);
         stay.guaranteed = stay_get_guaranteed(STAY_NEVER / 2, 10);
         assert_true(stay_get_end(&stay) == STAY_NEVER);
+}
+
+/* Seen on a busy host: a swap of 88 s, and then an idle vGPU kept the other one waiting for as long. */
+static void test_a_slow_swap_keeps_no_other_waiting_for_an_idle_one(void **state)
+{
+        struct stay stay = { .takes_turns = true,
+                             .weight = 1,
+                             .since = 100 * SECOND,
+                             .last_work = 100 * SECOND,
+                             .guaranteed = 88 * SECOND };
+
+        (void)state;
+        assert_true(end_for(&stay, STAY_BATCH) == 100 * SECOND + STAY_PATIENCE);
+        stay.last_work = 150 * SECOND;
+        assert_true(end_for(&stay, STAY_BATCH) == 150 * SECOND + STAY_PATIENCE);
+        stay.last_work = 187 * SECOND;
+        assert_true(end_for(&stay, STAY_BATCH) == 188 * SECOND);
+        stay.last_work = 90 * SECOND; /* before it left last */
+        assert_true(end_for(&stay, STAY_BATCH) == 100 * SECOND + STAY_PATIENCE);
 }
 
 /* As measured on an H100: 26 GiB left in 12.3 s, of which 11.7 s were to pin host memory, and came back in 0.6 s. */
@@ -580,6 +601,7 @@ int main(void)
                 cmocka_unit_test(test_who_did_not_ask_for_it_never_leaves),
                 cmocka_unit_test(test_it_may_leave_early_but_not_between_two_kernels),
                 cmocka_unit_test(test_a_stay_is_guaranteed),
+                cmocka_unit_test(test_a_slow_swap_keeps_no_other_waiting_for_an_idle_one),
                 cmocka_unit_test(test_waiting_for_host_memory_makes_no_stay_longer),
                 cmocka_unit_test(test_where_turns_are_taken_a_long_time_keeps_nobody_waiting),
                 cmocka_unit_test(test_an_interactive_stay_ends_when_it_is_idle),
