@@ -36,8 +36,7 @@ class Restarts(unittest.TestCase):
 
     def test_memory_of_the_movers_of_the_manager_before_is_waited_for(self):
         """They may be in a call of the driver when it dies. A program outside of all vGPUs stands for them here."""
-        host = Host(options=("--simulate", "1xH200:256M")).start()
-        self.addCleanup(host.close)
+        host = self.enterContext(Host(options=("--simulate", "1xH200:256M"))).start()
         host.call("CreateVgpu", name="train", frame_buffer=128 * MIB)
         guest = host.guest("train", "--size", "64M", "--on-demand")
         host.call("SuspendVgpu", name="train")
