@@ -122,8 +122,23 @@ static bool read_free(struct device *device, uint64_t *ret_bytes)
 }
 
 /*
- * The one checkpoint: from before it makes memory free until that is held nothing else of the mover takes any.
+ * The one checkpoint: from before the margin is lent until what it makes free is held nothing else of the mover takes any.
  */
+
+/* A process with too little for the call is never checkpointed again, so it is not asked. */
+static int checkpoint_with_claim(struct device *device, const struct target *target,
+                                 struct mover_done *done)
+{
+        struct margin_claim claim;
+        int r = device_claim(device, MARGIN_CHECKPOINT, 0, &claim);
+
+        if (r < 0)
+                return r;
+        (void)fault_point("mover.checkpointing"); /* to wait; it cannot fail */
+        r = checkpoint(target, done);
+        device_unclaim(device, &claim);
+        return r;
+}
 
 static int checkpoint_and_hold(struct device *device, struct holds *holds,
                                const struct target *target, struct mover_done *done)
@@ -135,7 +150,7 @@ static int checkpoint_and_hold(struct device *device, struct holds *holds,
 
         if (!read_free(device, &before))
                 before = UINT64_MAX;
-        r = checkpoint(target, done);
+        r = checkpoint_with_claim(device, target, done);
         if (r < 0)
                 return r;
         (void)fault_point("mover.freed"); /* to kill or to wait; it cannot fail */
@@ -151,24 +166,9 @@ static int checkpoint_in_window(struct device *device, struct holds *holds,
         int r;
 
         device_open_window(device, ROOM_FREEING);
+        device_lend_margin(device);
         r = checkpoint_and_hold(device, holds, target, done);
         device_close_window(device, ROOM_FREEING);
-        return r;
-}
-
-/* A process with too little for the call is never checkpointed again, so it is not asked. */
-static int checkpoint_with_margin(struct device *device, struct holds *holds,
-                                  const struct target *target, struct mover_done *done)
-{
-        int r;
-
-        device_lend_margin(device);
-        (void)fault_point("mover.checkpointing"); /* to wait; it cannot fail */
-        r = device_begin_call(device);
-        if (r == 0) {
-                r = checkpoint_in_window(device, holds, target, done);
-                device_end_call(device);
-        }
         device_return_margin(device);
         return r;
 }
@@ -229,15 +229,18 @@ static int restore_in_window(struct device *device, struct holds *holds,
                              const struct target *target, bool is_last, struct mover_done *done)
 {
         const struct mover_checkpoint *request = target->request;
+        struct margin_claim claim;
         int r;
 
         device_open_window(device, ROOM_RESTORING);
+        (void)device_claim(device, MARGIN_RESTORE, hold_get(holds, request->pid), &claim);
         r = hold_drop(holds, request->pid, request->header.id, done);
         (void)fault_point("mover.restoring"); /* to kill or to wait: there is no way back */
         if (r == 0 && !is_last && !has_room(device, request->bytes))
                 r = -EAGAIN;
         if (r == 0)
                 r = restore(target, done);
+        device_unclaim(device, &claim);
         device_close_window(device, ROOM_RESTORING);
         return r;
 }
@@ -302,7 +305,7 @@ static int suspend_from(struct device *device, struct holds *holds, const struct
                 r = driver_fault_point(done, "mover.locked");
         }
         if (r == 0 && state != CU_PROCESS_STATE_CHECKPOINTED)
-                r = checkpoint_with_margin(device, holds, target, done);
+                r = checkpoint_in_window(device, holds, target, done);
         if (r == 0)
                 r = driver_fault_point(done, "mover.checkpointed");
         if (r < 0)

@@ -221,14 +221,15 @@ void device_return_margin(struct device *device)
 }
 
 /* It looks in the device's context, which may not be there: then it is not known what is free. */
-int device_begin_call(struct device *device)
+int device_claim(struct device *device, enum margin_call call, uint64_t bytes,
+                 struct margin_claim *ret_claim)
 {
-        return margin_begin_call(&device->margin, device_enter_existing(device));
+        return margin_claim(&device->margin, call, bytes, device_enter_existing(device), ret_claim);
 }
 
-void device_end_call(struct device *device)
+void device_unclaim(struct device *device, struct margin_claim *claim)
 {
-        margin_end_call(&device->margin);
+        margin_unclaim(&device->margin, claim);
 }
 
 static CUstream pop_stream(struct streams *streams)

@@ -80,11 +80,12 @@ void device_lend_margin(struct device *device);
 void device_return_margin(struct device *device);
 
 /*
- * device_begin_call() - with the margin lent: until device_end_call() a part of it is for one checkpoint.
- * Errors: -ENOSPC, there is too little: the call is not to be made.
+ * device_claim() - margin_claim(), of what is free of the device. Errors: -ENOSPC, there is too little: the call is not to
+ * be made.
  */
-int device_begin_call(struct device *device);
-void device_end_call(struct device *device);
+int device_claim(struct device *device, enum margin_call call, uint64_t bytes,
+                 struct margin_claim *ret_claim);
+void device_unclaim(struct device *device, struct margin_claim *claim);
 
 /*
  * device_get_stream() - until device_put_stream(), when nothing is under way on it. It is of the device's context, which

@@ -119,6 +119,23 @@ int hold_take(struct holds *holds, struct device *device, int pid, uint64_t byte
         return r;
 }
 
+static int take_claimed(struct holds *holds, const struct room_taking *taking,
+                        struct device *device, int pid, uint64_t bytes, uint32_t request,
+                        struct mover_done *done)
+{
+        uint64_t lack = find_lack(holds, pid, bytes, request);
+        struct margin_claim claim;
+        int r;
+
+        if (lack == 0)
+                return 0;
+        if (device_claim(device, MARGIN_HOLD, lack, &claim) < 0)
+                return -ENOMEM;
+        r = take(holds, taking, device, pid, bytes, request, done);
+        device_unclaim(device, &claim);
+        return r;
+}
+
 int hold_take_within(struct holds *holds, struct device *device, int pid, uint64_t bytes,
                      uint32_t request, uint32_t wait_ms, struct mover_done *done)
 {
@@ -129,9 +146,19 @@ int hold_take_within(struct holds *holds, struct device *device, int pid, uint64
                 return -EINVAL;
         if (!room_try_within(&device->room, wait_ms, &taking))
                 return -ENOMEM;
-        r = take(holds, &taking, device, pid, round_up(bytes), request, done);
+        r = take_claimed(holds, &taking, device, pid, round_up(bytes), request, done);
         room_end(&taking);
         return r;
+}
+
+uint64_t hold_get(struct holds *holds, int pid)
+{
+        uint64_t bytes;
+
+        pthread_mutex_lock(&holds->lock);
+        bytes = sum_locked(holds, pid);
+        pthread_mutex_unlock(&holds->lock);
+        return bytes;
 }
 
 int hold_drop(struct holds *holds, int pid, uint32_t request, struct mover_done *done)

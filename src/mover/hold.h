@@ -42,7 +42,10 @@ struct holds {
 int hold_take(struct holds *holds, struct device *device, int pid, uint64_t bytes, uint32_t request,
               uint32_t wait_ms, struct mover_done *done);
 
-/* hold_take_within() - the same in a freeing window that the caller has open: of what it has made free. */
+/*
+ * hold_take_within() - the same in a freeing window that the caller has open: of what it has made free, but for what calls
+ * of the driver beside it, and those after it, need of the device.
+ */
 int hold_take_within(struct holds *holds, struct device *device, int pid, uint64_t bytes,
                      uint32_t request, uint32_t wait_ms, struct mover_done *done);
 
@@ -52,6 +55,9 @@ int hold_take_within(struct holds *holds, struct device *device, int pid, uint64
  * is broken.
  */
 int hold_drop(struct holds *holds, int pid, uint32_t request, struct mover_done *done);
+
+/* hold_get() - what is held for @pid. */
+uint64_t hold_get(struct holds *holds, int pid);
 
 bool holds_are_empty(struct holds *holds);
 

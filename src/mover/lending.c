@@ -37,15 +37,12 @@ static struct lending *remove_locked(struct lendings *lendings, pid_t pid, enum 
         return lending;
 }
 
-bool lending_end(struct lendings *lendings, pid_t pid, enum mover_call call)
+struct lending *lending_end(struct lendings *lendings, pid_t pid, enum mover_call call)
 {
         struct lending *lending;
 
         pthread_mutex_lock(&lendings->lock);
         lending = remove_locked(lendings, pid, call);
         pthread_mutex_unlock(&lendings->lock);
-        if (!lending)
-                return false;
-        lending_free(lending);
-        return true;
+        return lending;
 }

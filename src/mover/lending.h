@@ -9,15 +9,16 @@
  */
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <sys/types.h>
 
+#include "mover/margin.h"
 #include "wire/mover.h"
 
 struct lending {
         struct lending *next;
         pid_t pid;
         enum mover_call call;
+        struct margin_claim claim;
 };
 
 struct lendings {
@@ -32,7 +33,7 @@ struct lending *lending_free(struct lending *lending);
 /* lending_begin() - takes @lending over. */
 void lending_begin(struct lendings *lendings, struct lending *lending);
 
-/* lending_end() - false: there is none of @pid and @call. */
-bool lending_end(struct lendings *lendings, pid_t pid, enum mover_call call);
+/* lending_end() - the caller's now. NULL: there is none of @pid and @call. */
+struct lending *lending_end(struct lendings *lendings, pid_t pid, enum mover_call call);
 
 #endif

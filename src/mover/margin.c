@@ -112,14 +112,34 @@ bool margin_is_lacking(struct margin *margin)
         return is_lacking;
 }
 
-static bool has_room_locked(const struct margin *margin)
+static bool has_room_locked(uint64_t bytes)
 {
-        uint64_t part = margin->wanted / ROOM_PART;
         struct mover_done ignored = { 0 };
         size_t free_bytes = 0, total;
 
         return DRIVER_CALL(&ignored, cuMemGetInfo_v2, &free_bytes, &total) < 0 ||
-               free_bytes >= part * (margin->n_calls + 1);
+               free_bytes >= bytes;
+}
+
+/* So much has to be free for it to begin. */
+static uint64_t get_least_locked(const struct margin *margin, enum margin_call call, uint64_t bytes)
+{
+        switch (call) {
+        case MARGIN_CHECKPOINT:
+                return margin->claimed + bytes;
+        case MARGIN_HOLD:
+                return margin->claimed + bytes + margin->wanted;
+        case MARGIN_RESTORE:
+                break;
+        }
+        return 0;
+}
+
+static uint64_t get_patience_locked(const struct margin *margin, enum margin_call call)
+{
+        if (call != MARGIN_CHECKPOINT)
+                return 0;
+        return margin->claimed > 0 ? CALLS_NS : MARGIN_LATE_NS;
 }
 
 /* Until a call that is under way has ended, or the driver tells what has just been given back. */
@@ -131,25 +151,29 @@ static void wait_locked(struct margin *margin)
         (void)pthread_cond_clockwait(&margin->changed, &margin->lock, CLOCK_MONOTONIC, &until);
 }
 
-int margin_begin_call(struct margin *margin, bool is_known)
+int margin_claim(struct margin *margin, enum margin_call call, uint64_t bytes, bool is_known,
+                 struct margin_claim *ret_claim)
 {
         uint64_t began_ns = clock_now(CLOCK_MONOTONIC);
         bool has_room;
 
         pthread_mutex_lock(&margin->lock);
-        while (!(has_room = !is_known || has_room_locked(margin)) &&
-               clock_now(CLOCK_MONOTONIC) - began_ns <
-                       (margin->n_calls > 0 ? CALLS_NS : MARGIN_LATE_NS))
+        if (call == MARGIN_CHECKPOINT)
+                bytes = margin->wanted / ROOM_PART;
+        while (!(has_room = !is_known || has_room_locked(get_least_locked(margin, call, bytes))) &&
+               clock_now(CLOCK_MONOTONIC) - began_ns < get_patience_locked(margin, call))
                 wait_locked(margin);
-        margin->n_calls += has_room;
+        *ret_claim = (struct margin_claim){ .bytes = has_room ? bytes : 0 };
+        margin->claimed += ret_claim->bytes;
         pthread_mutex_unlock(&margin->lock);
         return has_room ? 0 : -ENOSPC;
 }
 
-void margin_end_call(struct margin *margin)
+void margin_unclaim(struct margin *margin, struct margin_claim *claim)
 {
         pthread_mutex_lock(&margin->lock);
-        margin->n_calls--;
+        margin->claimed -= claim->bytes;
+        *claim = (struct margin_claim){ 0 };
         pthread_cond_broadcast(&margin->changed);
         pthread_mutex_unlock(&margin->lock);
 }

@@ -86,7 +86,8 @@ struct request {
         struct task task; /* first: a task is a request */
         struct mover *mover;
         int (*run)(struct request *request, struct mover_done *done);
-        struct job *job; /* JOB_STAGE, JOB_RUN, JOB_END: a reference */
+        struct job *job;         /* JOB_STAGE, JOB_RUN, JOB_END: a reference */
+        struct lending *lending; /* LEND_END: what ends; NULL: it was lent by a mover before us */
         union packet packet;
         int fds[PACKET_FDS_MAX];
         size_t n_fds;
@@ -99,6 +100,7 @@ static struct request *request_free(struct request *request)
 
         packet_close_fds(request->fds, request->n_fds);
         job_unref(request->job);
+        lending_free(request->lending);
         free(request);
         return NULL;
 }
@@ -209,17 +211,16 @@ static enum room_window get_window(const struct mover_lend *lend)
 }
 
 static int begin_lending(struct mover *mover, const struct mover_lend *lend,
-                         struct mover_done *done)
+                         struct margin_claim *ret_claim, struct mover_done *done)
 {
-        int r = lend->call == MOVER_CALL_CHECKPOINT ? device_begin_call(&mover->device) : 0;
+        bool is_restore = lend->call == MOVER_CALL_RESTORE;
+        int r = device_claim(&mover->device, is_restore ? MARGIN_RESTORE : MARGIN_CHECKPOINT,
+                             hold_get(&mover->holds, lend->pid), ret_claim);
 
-        if (r < 0)
-                return r;
-        device_open_window(&mover->device, get_window(lend));
-        if (lend->call == MOVER_CALL_RESTORE)
+        if (r == 0 && is_restore)
                 r = hold_drop(&mover->holds, lend->pid, lend->header.id, done);
         if (r < 0)
-                device_close_window(&mover->device, get_window(lend));
+                device_unclaim(&mover->device, ret_claim);
         return r;
 }
 
@@ -235,9 +236,11 @@ static int run_lend(struct request *request, struct mover_done *done)
         lending = lending_new(lend->pid, lend->call);
         if (!lending)
                 return -ENOMEM;
+        device_open_window(&mover->device, get_window(lend));
         device_lend_margin(&mover->device);
-        r = begin_lending(mover, lend, done);
+        r = begin_lending(mover, lend, &lending->claim, done);
         if (r < 0) {
+                device_close_window(&mover->device, get_window(lend));
                 device_return_margin(&mover->device);
                 lending_free(lending);
         } else {
@@ -256,14 +259,14 @@ static int run_lend_end(struct request *request, struct mover_done *done)
         struct mover *mover = request->mover;
         int r = 0;
 
-        if (lend->call >= MOVER_CALLS)
+        if (!request->lending)
                 return 0;
         if (lend->call == MOVER_CALL_CHECKPOINT) {
+                device_unclaim(&mover->device, &request->lending->claim);
                 if (lend->bytes > 0)
                         r = hold_take_within(&mover->holds, &mover->device, lend->pid, lend->bytes,
                                              lend->header.id, HOLD_WITHIN_MS, done);
                 device_close_window(&mover->device, ROOM_FREEING);
-                device_end_call(&mover->device);
         }
         device_return_margin(&mover->device);
         return r;
@@ -388,14 +391,13 @@ static int stop_job(struct mover *mover, struct request *request)
 /* A restore is answered: its window is closed here, behind nothing. */
 static int begin_lend_end(struct mover *mover, struct request *request)
 {
-        struct mover_lend *lend = &request->packet.lend;
+        const struct mover_lend *lend = &request->packet.lend;
 
-        if (lend->call >= MOVER_CALLS || !lending_end(&mover->lendings, lend->pid, lend->call)) {
-                lend->call = MOVER_CALLS; /* it was lent by a mover before us, which has ended */
+        request->lending = lending_end(&mover->lendings, lend->pid, lend->call);
+        if (!request->lending || lend->call != MOVER_CALL_RESTORE)
                 return 0;
-        }
-        if (lend->call == MOVER_CALL_RESTORE)
-                room_close(&mover->device.room, ROOM_RESTORING);
+        device_unclaim(&mover->device, &request->lending->claim);
+        room_close(&mover->device.room, ROOM_RESTORING);
         return 0;
 }
 

@@ -146,65 +146,118 @@ static void test_what_is_free_is_without_it(void **state)
         margin_drop(&fixture.margin);
 }
 
-/* The driver has said nothing of what was given back just now. */
+/* The driver tells this from the second look on: first it has said nothing of memory that was given back just now. */
 static _Atomic int n_looks;
+static _Atomic uint64_t told;
 
 static CUresult get_late_info(size_t *ret_free, size_t *ret_total)
 {
-        *ret_free = n_looks++ == 0 ? 0 : 64 * MIB;
+        *ret_free = n_looks++ == 0 ? 0 : told;
         *ret_total = 80 * GIB;
         return CUDA_SUCCESS;
 }
 
-static CUresult get_no_info(size_t *ret_free, size_t *ret_total)
+static void begin_to_tell(uint64_t bytes)
 {
-        *ret_free = 15 * MIB;
-        *ret_total = 80 * GIB;
-        return CUDA_SUCCESS;
+        n_looks = 1;
+        told = bytes;
+        driver.cuMemGetInfo_v2 = get_late_info;
+        margin_want(&fixture.margin, 80 * GIB);
+}
+
+static int claim(enum margin_call call, uint64_t bytes, struct margin_claim *ret_claim)
+{
+        return margin_claim(&fixture.margin, call, bytes, true, ret_claim);
+}
+
+static void end(struct margin_claim *claim)
+{
+        margin_unclaim(&fixture.margin, claim);
 }
 
 static void test_what_was_just_given_back_is_waited_for(void **state)
 {
+        struct margin_claim call;
+
         (void)state;
+        begin_to_tell(64 * MIB);
         n_looks = 0;
-        driver.cuMemGetInfo_v2 = get_late_info;
-        margin_want(&fixture.margin, 80 * GIB);
-        assert_int_equal(margin_begin_call(&fixture.margin, true), 0);
+        assert_int_equal(claim(MARGIN_CHECKPOINT, 0, &call), 0);
         assert_int_equal(n_looks, 2);
-        margin_end_call(&fixture.margin);
-        driver.cuMemGetInfo_v2 = get_no_info;
-        assert_int_equal(margin_begin_call(&fixture.margin, true), -ENOSPC);
-        assert_int_equal(margin_begin_call(&fixture.margin, false), 0); /* nothing is known */
-        margin_end_call(&fixture.margin);
+        end(&call);
+        told = 15 * MIB;
+        assert_int_equal(claim(MARGIN_CHECKPOINT, 0, &call), -ENOSPC);
+        assert_int_equal(fixture.margin.claimed, 0);
+        assert_int_equal(margin_claim(&fixture.margin, MARGIN_CHECKPOINT, 0, false, &call), 0);
+        end(&call); /* nothing was known */
 }
 
 static void *run_call(void *unused)
 {
+        struct margin_claim call;
+
         (void)unused;
-        assert_int_equal(margin_begin_call(&fixture.margin, true), 0);
-        margin_end_call(&fixture.margin);
+        assert_int_equal(claim(MARGIN_CHECKPOINT, 0, &call), 0);
+        end(&call);
         return NULL;
+}
+
+/* It looks again and again until @other, which has what it needs, has ended. */
+static void check_it_waits_for(struct margin_claim *other)
+{
+        pthread_t waiting;
+        int before = n_looks;
+
+        assert_int_equal(pthread_create(&waiting, NULL, run_call, NULL), 0);
+        while (n_looks < before + 2)
+                sched_yield();
+        end(other);
+        assert_int_equal(pthread_join(waiting, NULL), 0);
 }
 
 /* 64 MiB are enough for four. */
 static void test_each_call_has_a_part_of_its_own(void **state)
 {
-        pthread_t fifth;
+        struct margin_claim call[4];
 
         (void)state;
-        n_looks = 1;
-        driver.cuMemGetInfo_v2 = get_late_info;
-        margin_want(&fixture.margin, 80 * GIB);
+        begin_to_tell(64 * MIB);
         for (int i = 0; i < 4; i++)
-                assert_int_equal(margin_begin_call(&fixture.margin, true), 0);
-        assert_int_equal(pthread_create(&fifth, NULL, run_call, NULL), 0);
-        while (n_looks < 6)
-                sched_yield();
-        margin_end_call(&fixture.margin);
-        assert_int_equal(pthread_join(fifth, NULL), 0);
-        for (int i = 0; i < 3; i++)
-                margin_end_call(&fixture.margin);
-        assert_int_equal(fixture.margin.n_calls, 0);
+                assert_int_equal(claim(MARGIN_CHECKPOINT, 0, &call[i]), 0);
+        check_it_waits_for(&call[0]);
+        for (int i = 1; i < 4; i++)
+                end(&call[i]);
+        assert_int_equal(fixture.margin.claimed, 0);
+}
+
+/* It is free until the driver takes it, and no room for any other call. */
+static void test_the_room_of_a_restore_is_no_room_for_a_checkpoint(void **state)
+{
+        struct margin_claim restore;
+
+        (void)state;
+        begin_to_tell(500 * MIB);
+        assert_int_equal(claim(MARGIN_RESTORE, 500 * MIB, &restore), 0);
+        check_it_waits_for(&restore);
+}
+
+/* A hold is as large as the way back may be, which is more than a checkpoint has made free. */
+static void test_a_hold_leaves_the_margin_and_the_calls_beside_it_alone(void **state)
+{
+        struct margin_claim call, hold;
+
+        (void)state;
+        begin_to_tell(164 * MIB);
+        assert_int_equal(claim(MARGIN_HOLD, 102 * MIB, &hold), -ENOSPC);
+        assert_int_equal(claim(MARGIN_HOLD, 100 * MIB, &hold), 0);
+        assert_int_equal(n_looks, 3); /* it does not wait for what may never come */
+        end(&hold);
+        assert_int_equal(claim(MARGIN_CHECKPOINT, 0, &call), 0);
+        assert_int_equal(claim(MARGIN_HOLD, 86 * MIB, &hold), -ENOSPC);
+        assert_int_equal(claim(MARGIN_HOLD, 84 * MIB, &hold), 0);
+        end(&hold);
+        end(&call);
+        assert_int_equal(fixture.margin.claimed, 0);
 }
 
 int main(void)
@@ -216,6 +269,10 @@ int main(void)
                 cmocka_unit_test_setup(test_what_is_free_is_without_it, set_up),
                 cmocka_unit_test_setup(test_what_was_just_given_back_is_waited_for, set_up),
                 cmocka_unit_test_setup(test_each_call_has_a_part_of_its_own, set_up),
+                cmocka_unit_test_setup(test_the_room_of_a_restore_is_no_room_for_a_checkpoint,
+                                       set_up),
+                cmocka_unit_test_setup(test_a_hold_leaves_the_margin_and_the_calls_beside_it_alone,
+                                       set_up),
                 cmocka_unit_test_setup(test_what_others_have_taken_meanwhile_is_taken_later,
                                        set_up),
         };
