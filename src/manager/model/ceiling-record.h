@@ -18,6 +18,7 @@ struct ceiling {
         sd_event_source *timer; /* NULL: no gate is limited */
         bool is_looking;        /* the driver is being asked */
         struct ceiling_look look;
+        uint64_t free;          /* as the driver has said last */
         uint64_t generation;    /* when it rises, what was seen before is of no use any more */
         unsigned int n_closed;  /* restores under way, during which no gate takes anything */
         uint64_t closed_ns;     /* CLOCK_MONOTONIC: since when there was always one */

@@ -24,6 +24,11 @@
 #define CLOSED_MAX_NS 1000000000u
 #define TURN_NS       20000000u
 
+static bool is_closed(const struct device *device)
+{
+        return device->ceiling.n_closed > 0;
+}
+
 /* What a vGPU that is on @device has of it; NULL: it is not there. */
 static struct instance_part *find_resident(struct instance *instance, const struct device *device)
 {
@@ -74,6 +79,28 @@ uint64_t ceiling_get_pending(const struct device *device)
         return pending;
 }
 
+int64_t ceiling_get_promised(const struct device *device)
+{
+        const struct instance *instance;
+        int64_t sum = 0;
+
+        list_for_each(instance, &device->manager->instances, link)
+                for (size_t i = 0; i < instance->n_parts; i++)
+                        if (room_is_to(&instance->part[i].residency.promise, &device->room))
+                                sum += (int64_t)instance->part[i].residency.promise.bytes;
+        return sum;
+}
+
+bool ceiling_is_known(struct device *device)
+{
+        if (device->ceiling.is_looking)
+                return false;
+        if (is_closed(device) || ceiling_get_pending(device) <= device->ceiling.free)
+                return true;
+        ceiling_look(device);
+        return false;
+}
+
 static void begin_turn(struct ceiling *ceiling)
 {
         if (ceiling->owes_turn)
@@ -106,8 +133,22 @@ static size_t count_residents(struct device *device)
         return n;
 }
 
-/* To those who wait, as far as there is enough for all of what one wants. */
-static uint64_t grant_wanted(struct device *device, uint64_t spare)
+/* A promise is granted once it is answered and there: what others are leaving for it may not be free yet. */
+static uint64_t grant_promised(struct instance_part *part, int64_t *left)
+{
+        const struct residency_part *mine = &part->residency;
+
+        if (mine->asks_ns || (int64_t)mine->promise.bytes > *left)
+                return 0;
+        *left -= (int64_t)mine->promise.bytes;
+        return mine->promise.bytes;
+}
+
+/*
+ * To vGPUs that wait, as far as there is enough for all of what one wants.
+ * @left: of what is free, for those that have a promise
+ */
+static uint64_t grant_wanted(struct device *device, uint64_t spare, int64_t left)
 {
         struct instance *instance;
 
@@ -116,9 +157,8 @@ static uint64_t grant_wanted(struct device *device, uint64_t spare)
 
                 if (!part)
                         continue;
-                if (part->residency.promise.room) { /* what it wants, when it has been answered */
-                        part->claim.wanted =
-                                part->residency.asks_ns ? 0 : part->residency.promise.bytes;
+                if (part->residency.promise.room) {
+                        part->claim.wanted = grant_promised(part, &left);
                         continue;
                 }
                 if (part->claim.wanted > spare)
@@ -137,7 +177,8 @@ static uint64_t read_taken(const struct instance *instance, const struct instanc
         return claim.taken < part->claim.taken ? claim.taken : part->claim.taken;
 }
 
-static void divide(struct device *device, uint64_t spare)
+/* @left: beside all promises; @left_for_promised: beside all but those to vGPUs that wait for room. */
+static void divide(struct device *device, int64_t left, int64_t left_for_promised)
 {
         size_t n = count_residents(device);
         struct instance *instance;
@@ -147,7 +188,7 @@ static void divide(struct device *device, uint64_t spare)
         begin_turn(&device->ceiling);
         if (n == 0)
                 return;
-        each = grant_wanted(device, spare) / n;
+        each = grant_wanted(device, left > 0 ? (uint64_t)left : 0, left_for_promised) / n;
         list_for_each(instance, &device->manager->instances, link) {
                 struct instance_part *part = find_resident(instance, device);
 
@@ -171,11 +212,6 @@ static void set_timer(struct device *device)
                                          CLOCK_MONOTONIC, LOOK_US, 0, on_time, device);
 }
 
-static bool is_closed(const struct device *device)
-{
-        return device->ceiling.n_closed > 0;
-}
-
 static bool is_promised(const struct device *device)
 {
         return !list_is_empty(&device->room.promises);
@@ -192,6 +228,7 @@ void ceiling_settle(struct device *device, uint64_t free, const struct ceiling_l
         uint64_t reserve = device->memory_total / RESERVE_PART;
         int64_t left = room_balance(&device->room, free, look->mark);
 
+        device->ceiling.free = free;
         if (is_outdated(device, look)) {
                 ceiling_look(device);
                 return;
@@ -200,9 +237,9 @@ void ceiling_settle(struct device *device, uint64_t free, const struct ceiling_l
                 lift(device);
                 return;
         }
-        left -= (int64_t)room_leaving(&device->room) + (int64_t)look->pending +
-                (int64_t)(reserve < RESERVE ? reserve : RESERVE);
-        divide(device, left > 0 ? (uint64_t)left : 0);
+        left -= (int64_t)room_leaving(&device->room) + (int64_t)look->pending;
+        divide(device, left - (int64_t)(reserve < RESERVE ? reserve : RESERVE),
+               left + ceiling_get_promised(device));
         set_timer(device);
 }
 
@@ -236,7 +273,7 @@ void ceiling_look(struct device *device)
         ceiling_freeze(device, &device->ceiling.look);
         device->ceiling.is_looking = mover_info(device->mover, on_info, device) == 0;
         if (!device->ceiling.is_looking)
-                divide(device, 0);
+                divide(device, 0, 0);
 }
 
 bool ceiling_may_close(const struct device *device)

@@ -32,6 +32,18 @@ void ceiling_freeze(struct device *device, struct ceiling_look *ret_look);
 /* ceiling_get_pending() - what the driver was being asked for by all, at the last look. */
 uint64_t ceiling_get_pending(const struct device *device);
 
+/*
+ * ceiling_get_promised() - to vGPUs that wait for room on @device, whether it is there yet or not. Each has it once it is
+ * answered, and there.
+ */
+int64_t ceiling_get_promised(const struct device *device);
+
+/*
+ * ceiling_is_known() - have the gates been told, and is what they were asking the driver for before that of what was free?
+ * Else they could get what a mover lends the driver for a checkpoint. False: it is looked at again.
+ */
+bool ceiling_is_known(struct device *device);
+
 /* ceiling_settle() - after it: it has said @free bytes. Where nothing is promised any more nobody is limited. */
 void ceiling_settle(struct device *device, uint64_t free, const struct ceiling_look *look);
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is left of a device is divided by what its driver says, against a driver that takes its time. */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/size.h"
 #include "base/test.h"
 #include "helper/mover.h"
 #include "manager/model/ceiling.h"
 #include "manager/model/device.h"
+#include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 
@@ -260,6 +262,77 @@ static void test_what_is_promised_is_under_the_ceiling_when_it_is_answered(void 
         room_forget(&mine->promise);
 }
 
+/* Else it would take what others were promised, and what the mover lends the driver. */
+static void test_what_is_answered_is_granted_once_it_is_there(void **state)
+{
+        struct residency_part *mine = &world.instance.part[0].residency;
+
+        (void)state;
+        room_promise(&world.device.room, &mine->promise, 9 * GIB);
+        ceiling_look(&world.device);
+        answer(&world.device); /* 10 GiB are free, and 2 are owed to another */
+        assert_int_equal(get_ceiling(&world.instance), 1);
+        room_leave(&world.promise); /* it may be these that are free */
+        ceiling_look(&world.device);
+        answer(&world.device);
+        assert_int_equal(get_ceiling(&world.instance), 1);
+        room_turn(&world.promise);
+        ceiling_look(&world.device);
+        answer(&world.device);
+        assert_int_equal(get_ceiling(&world.instance), 9 * GIB + GIB - 128 * MIB + 1);
+        room_forget(&mine->promise);
+}
+
+/* Others leave for all of them, one after another: the first is not kept waiting for what the last one lacks. */
+static void test_what_others_wait_for_is_not_kept_from_one_that_is_answered(void **state)
+{
+        struct instance other = { .part = { { .device = &world.device, .page = { .fd = -1 } } },
+                                  .n_parts = 1 };
+        struct residency_part *mine = &world.instance.part[0].residency;
+        struct residency_part *others = &other.part[0].residency;
+
+        (void)state;
+        assert_int_equal(page_create(&other.part[0].page, 64 * GIB), 0);
+        list_init(&other.guests);
+        list_append(&world.manager.instances, &other.link);
+        others->asks_ns = 1;
+        room_promise(&world.device.room, &others->promise, 40 * GIB);
+        room_promise(&world.device.room, &mine->promise, 6 * GIB);
+        ceiling_look(&world.device);
+        answer(&world.device);
+        assert_int_equal(get_ceiling(&other), 1);
+        assert_int_equal(get_ceiling(&world.instance), 6 * GIB + 1);
+        others->asks_ns = 0; /* too early */
+        ceiling_look(&world.device);
+        answer(&world.device);
+        assert_int_equal(get_ceiling(&other), 1);
+        room_forget(&others->promise);
+        room_forget(&mine->promise);
+        list_remove(&other.link);
+        page_deinit(&other.part[0].page);
+}
+
+/* It passed the ceiling before that was there, and the driver gives it whatever is free. */
+static void test_who_asks_the_driver_for_more_than_is_free_is_waited_for(void **state)
+{
+        struct guest guest = { .pid = getpid(), .slot = 0 };
+
+        (void)state;
+        list_append(&world.instance.guests, &guest.link);
+        atomic_store(&world.instance.part[0].page.map->slot[0].pending, 11 * GIB);
+        ceiling_look(&world.device);
+        assert_false(ceiling_is_known(&world.device));
+        answer(&world.device);
+        assert_false(ceiling_is_known(&world.device)); /* and it is looked at again */
+        assert_int_equal(asked.n, 2);
+        atomic_store(&world.instance.part[0].page.map->slot[0].pending, 9 * GIB);
+        answer(&world.device);
+        assert_false(ceiling_is_known(&world.device)); /* as it was when the look began */
+        answer(&world.device);
+        assert_true(ceiling_is_known(&world.device));
+        list_remove(&guest.link);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -278,6 +351,14 @@ int main(void)
                 cmocka_unit_test_setup_teardown(
                         test_what_is_promised_is_under_the_ceiling_when_it_is_answered,
                         set_up_world, tear_down_world),
+                cmocka_unit_test_setup_teardown(test_what_is_answered_is_granted_once_it_is_there,
+                                                set_up_world, tear_down_world),
+                cmocka_unit_test_setup_teardown(
+                        test_what_others_wait_for_is_not_kept_from_one_that_is_answered,
+                        set_up_world, tear_down_world),
+                cmocka_unit_test_setup_teardown(
+                        test_who_asks_the_driver_for_more_than_is_free_is_waited_for, set_up_world,
+                        tear_down_world),
                 cmocka_unit_test(test_an_answer_goes_with_the_mark_from_before_it_was_asked_for),
         };
 

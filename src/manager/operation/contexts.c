@@ -121,6 +121,7 @@ static void note_left(struct guest *guest, const struct mover_done *done)
                 admission_expect_back(operation, guest, 0);
         else
                 room_turn(returning);
+        ceiling_look(operation->source.device[0]); /* gates may wait for what it has made free */
 }
 
 /*
@@ -411,7 +412,7 @@ static bool waits_for_ceilings(struct guest *guest)
         if (guest->room[0].returning.state != ROOM_LEAVING)
                 expect_back(guest);
         for (size_t i = 0; i < guest->instance->n_parts; i++)
-                is_known &= !operation->source.device[i]->ceiling.is_looking;
+                is_known &= ceiling_is_known(operation->source.device[i]);
         return !is_known && context_waits_for_gates(guest);
 }
 

@@ -48,19 +48,6 @@ static int64_t get_free_by_books(const struct device *device)
         return (int64_t)device->memory_total - (int64_t)promise_get_sum(device, NULL);
 }
 
-/* What was promised to those who wait is what they are to be given. */
-static int64_t get_promised_here(const struct device *device)
-{
-        const struct instance *instance;
-        int64_t sum = 0;
-
-        list_for_each(instance, &device->manager->instances, link)
-                for (size_t i = 0; i < instance->n_parts; i++)
-                        if (room_is_to(&instance->part[i].residency.promise, &device->room))
-                                sum += (int64_t)instance->part[i].residency.promise.bytes;
-        return sum;
-}
-
 /* One that has just begun to come in has not been promised yet what it takes. */
 static bool is_unpromised(const struct instance *instance, size_t part)
 {
@@ -87,6 +74,7 @@ static int64_t get_unpromised(const struct device *device)
         return sum;
 }
 
+/* What was promised to those who wait is what they are to be given. */
 static int64_t get_free(const struct residency *residency, const struct device *device)
 {
         const struct residency_look *look = &residency->look[device->index];
@@ -96,7 +84,7 @@ static int64_t get_free(const struct residency *residency, const struct device *
         if (!promise_is_overcommitted(device))
                 return get_free_by_books(device);
         return room_balance(&device->room, look->memory_free, look->mark) +
-               get_promised_here(device) - get_unpromised(device) -
+               ceiling_get_promised(device) - get_unpromised(device) -
                (int64_t)ceiling_get_pending(device);
 }
 
