@@ -59,8 +59,9 @@ static void load(struct device *device, struct mover_done *done)
 static void create(struct mapping *mapping, struct device *device, uint64_t size,
                    struct mover_done *done)
 {
-        struct room_taking taking = device_begin_taking(device);
+        struct room_taking taking;
 
+        must(device_begin_taking(device, &taking), "memory", done);
         must(mapping_create(mapping, &taking, device->id, size, done), "memory", done);
         device_end_taking(device, &taking);
         must(mapping_map(mapping, &size, &device->id, 1, done), "memory", done);

@@ -115,9 +115,11 @@ static int make_context_locked(struct device *device, struct mover_done *done)
 /* A window is not waited for with the lock: threads that have it open look for the context. */
 static int make_context(struct device *device, struct mover_done *done)
 {
-        struct room_taking taking = room_begin(&device->room);
+        struct room_taking taking;
         int r = 0;
 
+        if (!room_begin(&device->room, &taking))
+                return -ENOMEM;
         pthread_mutex_lock(&device->lock);
         if (!device->context)
                 r = make_context_locked(device, done);
@@ -182,9 +184,9 @@ bool device_has_context(struct device *device)
         return has;
 }
 
-struct room_taking device_begin_taking(struct device *device)
+int device_begin_taking(struct device *device, struct room_taking *ret_taking)
 {
-        return room_begin(&device->room);
+        return room_begin(&device->room, ret_taking) ? 0 : -ENOMEM;
 }
 
 bool device_try_taking(struct device *device, uint32_t ms, struct room_taking *ret_taking)
@@ -309,7 +311,9 @@ int device_load_hasher(struct device *device, struct mover_done *done)
 
         if (!hasher_wants_loading(&device->hasher))
                 return hasher_load(&device->hasher, device->id, done);
-        taking = device_begin_taking(device);
+        r = device_begin_taking(device, &taking);
+        if (r < 0)
+                return r;
         r = hasher_load(&device->hasher, device->id, done);
         device_end_taking(device, &taking);
         return r;

@@ -64,8 +64,11 @@ int device_drop(struct device *device, struct mover_done *done);
 
 bool device_has_context(struct device *device);
 
-/* device_begin_taking() - room_begin(); the margin is taken behind device_end_taking(), if it is lacking. */
-struct room_taking device_begin_taking(struct device *device);
+/*
+ * device_begin_taking() - room_begin(); the margin is taken behind device_end_taking(), if it is lacking. Errors: -ENOMEM,
+ * what is free was that of a window all that time.
+ */
+int device_begin_taking(struct device *device, struct room_taking *ret_taking);
 void device_end_taking(struct device *device, struct room_taking *taking);
 
 /* device_try_taking() - room_try_for(), as device_begin_taking(). */

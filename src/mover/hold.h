@@ -15,9 +15,6 @@
 #include "mover/device.h"
 #include "wire/mover.h"
 
-/* So long a hold that is asked for waits for windows of others: longer than they are open. */
-#define HOLD_WAIT_MS 60000
-
 /*
  * So long one with windows open waits for those of others, which may wait for ours: without its hold a process is as
  * it was, and the caller tries again.

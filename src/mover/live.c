@@ -21,8 +21,12 @@ struct live {
 
 static int make_bounce(struct live *live, uint64_t size)
 {
-        struct room_taking taking = device_begin_taking(live->device);
-        int r = mapping_create(&live->bounce, &taking, live->device->id, size, live->done);
+        struct room_taking taking;
+        int r = device_begin_taking(live->device, &taking);
+
+        if (r < 0)
+                return r;
+        r = mapping_create(&live->bounce, &taking, live->device->id, size, live->done);
 
         device_end_taking(live->device, &taking);
         if (r == 0)

@@ -200,7 +200,7 @@ static int run_hold(struct request *request, struct mover_done *done)
 
         if (hold->bytes > 0)
                 return hold_take(&mover->holds, &mover->device, hold->pid, hold->bytes,
-                                 hold->header.id, HOLD_WAIT_MS, done);
+                                 hold->header.id, ROOM_WAIT_MS, done);
         (void)fault_point("mover.hold-dropping"); /* to wait; it cannot fail */
         return hold_drop(&mover->holds, hold->pid, hold->header.id, done);
 }

@@ -7,7 +7,8 @@
 
 void room_init(struct room *room)
 {
-        *room = (struct room){ .lock = PTHREAD_MUTEX_INITIALIZER,
+        *room = (struct room){ .wait_ms = ROOM_WAIT_MS,
+                               .lock = PTHREAD_MUTEX_INITIALIZER,
                                .changed = PTHREAD_COND_INITIALIZER };
 }
 
@@ -45,23 +46,15 @@ static bool must_wait(const struct room *room, bool is_within)
         return has_window(room, ROOM_RESTORING) || (!is_within && has_window(room, ROOM_FREEING));
 }
 
-static int wait_locked(struct room *room, const struct timespec *deadline)
+static bool begin(struct room *room, bool is_within, uint32_t ms, struct room_taking *ret_taking)
 {
-        return deadline ? pthread_cond_clockwait(&room->changed, &room->lock, CLOCK_MONOTONIC,
-                                                 deadline)
-                        : pthread_cond_wait(&room->changed, &room->lock);
-}
-
-/* @deadline: NULL, there is none. */
-static bool begin(struct room *room, bool is_within, const struct timespec *deadline,
-                  struct room_taking *ret_taking)
-{
+        const struct timespec deadline = clock_in(ms);
         bool may;
         int r = 0;
 
         (void)pthread_mutex_lock(&room->lock);
         while (must_wait(room, is_within) && r == 0)
-                r = wait_locked(room, deadline);
+                r = pthread_cond_clockwait(&room->changed, &room->lock, CLOCK_MONOTONIC, &deadline);
         may = !must_wait(room, is_within);
         if (may) {
                 room->n_takings++;
@@ -72,12 +65,9 @@ static bool begin(struct room *room, bool is_within, const struct timespec *dead
         return may;
 }
 
-struct room_taking room_begin(struct room *room)
+bool room_begin(struct room *room, struct room_taking *ret_taking)
 {
-        struct room_taking taking;
-
-        (void)begin(room, false, NULL, &taking);
-        return taking;
+        return begin(room, false, room->wait_ms, ret_taking);
 }
 
 bool room_try(struct room *room, struct room_taking *ret_taking)
@@ -87,16 +77,12 @@ bool room_try(struct room *room, struct room_taking *ret_taking)
 
 bool room_try_for(struct room *room, uint32_t ms, struct room_taking *ret_taking)
 {
-        const struct timespec deadline = clock_in(ms);
-
-        return begin(room, false, &deadline, ret_taking);
+        return begin(room, false, ms, ret_taking);
 }
 
 bool room_try_within(struct room *room, uint32_t ms, struct room_taking *ret_taking)
 {
-        const struct timespec deadline = clock_in(ms);
-
-        return begin(room, true, &deadline, ret_taking);
+        return begin(room, true, ms, ret_taking);
 }
 
 void room_end(struct room_taking *taking)

@@ -30,7 +30,10 @@
 
 enum room_window { ROOM_FREEING, ROOM_RESTORING, ROOM_WINDOWS };
 
+#define ROOM_WAIT_MS 60000
+
 struct room {
+        uint32_t wait_ms; /* so long a taking waits for windows; tests shorten it */
         pthread_mutex_t lock;
         pthread_cond_t changed;
         unsigned int n_open[ROOM_WINDOWS];
@@ -48,8 +51,11 @@ struct room_taking {
 void room_init(struct room *room);
 void room_deinit(struct room *room);
 
-/* room_begin() - a taking, of a thread that has no window open; waits until none is. Then room_end(). */
-struct room_taking room_begin(struct room *room);
+/*
+ * room_begin() - a taking, of a thread that has no window open; waits until none is. Then room_end(). False: there was one
+ * for longer than each of them is open: others follow one another, or the driver does not answer.
+ */
+bool room_begin(struct room *room, struct room_taking *ret_taking);
 
 /* room_try() - the same without waiting. False: a window is open, or waits. */
 bool room_try(struct room *room, struct room_taking *ret_taking);

@@ -48,7 +48,7 @@ static void take(void)
         struct room_taking taking;
 
         room_init(&room);
-        taking = room_begin(&room);
+        assert_true(room_begin(&room, &taking));
         margin_take(&fixture.margin, &taking, 3);
         room_end(&taking);
         room_deinit(&room);

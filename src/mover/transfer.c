@@ -112,8 +112,8 @@ static int take_staging(struct transfer *transfer, uint64_t limit)
                 transfer_give_up_taking(job, device);
                 r = device_enter(device, transfer->done);
         }
-        if (!job->stage_taking.room)
-                job->stage_taking = device_begin_taking(device);
+        if (r == 0 && !job->stage_taking.room)
+                r = device_begin_taking(device, &job->stage_taking);
         if (r == 0)
                 r = device_enter(device, transfer->done);
         if (r == 0)
