@@ -415,13 +415,12 @@ static void wait_or_refuse(struct operation *operation)
                 refuse(operation);
                 return;
         }
-        if (!operation->admission.has_waited)
+        if (!operation->admission.waiting_since_ns)
                 log_event_of(operation->instance->owner, LOG_LEVEL_INFO, "waiting for room",
                              "vgpu=%s operation=%s device=%u", operation->instance->name,
                              operation->kind->name, device_of(operation)->index);
         if (!operation->admission.waiting_since_ns)
                 operation->admission.waiting_since_ns = clock_now(CLOCK_MONOTONIC);
-        operation->admission.has_waited = true;
         operation->instance->residency.waits_for_room = true;
         if (has_turn(operation))
                 await_turn(operation);

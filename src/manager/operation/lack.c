@@ -133,9 +133,7 @@ void lack_fail(struct operation *operation, const struct device *device, struct 
 static bool is_in_the_way(const struct instance *other, const struct operation *operation,
                           const struct device *device)
 {
-        bool waits =
-                other->operation && (other->operation->admission.has_waited ||
-                                     other->operation->admission.state == ADMISSION_AWAITS_TURN);
+        bool waits = other->operation && other->operation->admission.waiting_since_ns > 0;
 
         return other != operation->instance && instance_is_on(other, device) && !waits &&
                !instance_is_off(other) && !list_is_empty(&other->guests);

@@ -43,7 +43,7 @@ struct admission {
         struct list link; /* in a device's admissions, while it waits for its promises */
         sd_event_source *timer;
         sd_event_source *again; /* it lacks only what others ask for: to look again */
-        bool can_wait, has_waited;
+        bool can_wait;
         bool lacks_pending;
         bool was_passed; /* refused, as others were promised the room that there is */
         size_t part;     /* of the target, for which it asks */

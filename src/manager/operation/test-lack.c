@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a refusal says of the room of a device adds up. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/size.h"
 #include "base/test.h"
+#include "manager/model/device.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
 #include "manager/operation/lack.h"
+#include "manager/operation/operation.h"
 
 static void check_asked(uint64_t free, uint64_t owed, uint64_t asked, uint64_t needed,
                         const char *expected)
@@ -112,6 +118,48 @@ static void test_there_is_room(void **state)
         assert_string_equal(text + strlen(text) - strlen("are needed"), "are needed");
 }
 
+static void set_up_instance(struct instance *instance, struct manager *manager, const char *name,
+                            struct operation *operation)
+{
+        static struct guest guest[2];
+
+        *instance = (struct instance){ .manager = manager,
+                                       .operation = operation,
+                                       .part = { { .device = &manager->device[0] } },
+                                       .n_parts = 1 };
+        snprintf(instance->name, sizeof(instance->name), "%s", name);
+        list_init(&instance->guests);
+        list_append(&instance->guests, &guest[strcmp(name, "other") == 0].link);
+        list_append(&manager->instances, &instance->link);
+        operation->instance = instance;
+        operation->target = instance_place(instance);
+}
+
+/* One that has waited for one of its devices, or long ago, has the room by now. */
+static void test_it_says_which_are_there_and_not_which_wait(void **state)
+{
+        static struct device device;
+        static struct manager manager = { .device = &device };
+        static struct operation mine, others;
+        static struct instance instance, other;
+
+        (void)state;
+        device.manager = &manager;
+        list_init(&manager.instances);
+        set_up_instance(&instance, &manager, "mine", &mine);
+        set_up_instance(&other, &manager, "other", &others);
+        others.admission.waiting_since_ns = 1;
+        lack_fail_turn(&mine, 0, 2 * GIB, 3000000000u);
+        assert_string_equal(mine.failure.message,
+                            "vGPU mine waited 3.0 s in vain for 2 GiB of device 0");
+        others.admission.waiting_since_ns = 0;
+        mine.failure = (struct failure){ 0 };
+        lack_fail_turn(&mine, 0, 2 * GIB, 3000000000u);
+        assert_string_equal(
+                mine.failure.message,
+                "vGPU mine waited 3.0 s in vain for 2 GiB of device 0, where vGPU other is");
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -122,6 +170,7 @@ int main(void)
                 cmocka_unit_test(test_no_more_of_it_is_promised_than_there_is),
                 cmocka_unit_test(test_what_is_being_allocated_is_not_left),
                 cmocka_unit_test(test_there_is_room),
+                cmocka_unit_test(test_it_says_which_are_there_and_not_which_wait),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
