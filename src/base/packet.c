@@ -59,8 +59,8 @@ static size_t take_fds(struct msghdr *header, int *fds)
         return n_fds;
 }
 
-static int receive(int socket, int flags, void *buffer, size_t room, size_t *ret_size, int *ret_fds,
-                   size_t *ret_n_fds)
+int packet_receive_any(int socket, void *buffer, size_t room, size_t *ret_size, int *ret_fds,
+                       size_t *ret_n_fds)
 {
         union control control;
         struct iovec iov = { .iov_base = buffer, .iov_len = room };
@@ -72,7 +72,7 @@ static int receive(int socket, int flags, void *buffer, size_t room, size_t *ret
 
         *ret_n_fds = 0;
         do
-                n = recvmsg(socket, &header, MSG_CMSG_CLOEXEC | flags);
+                n = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
         while (n < 0 && errno == EINTR);
 
         if (n < 0)
@@ -83,18 +83,11 @@ static int receive(int socket, int flags, void *buffer, size_t room, size_t *ret
         return header.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ? -EMSGSIZE : 0;
 }
 
-int packet_receive_any(int socket, void *buffer, size_t room, size_t *ret_size, int *ret_fds,
-                       size_t *ret_n_fds)
-{
-        return receive(socket, 0, buffer, room, ret_size, ret_fds, ret_n_fds);
-}
-
-static int receive_ours(int socket, int flags, void *buffer, size_t *ret_size, int *ret_fds,
-                        size_t *ret_n_fds)
+int packet_receive(int socket, void *buffer, size_t *ret_size, int *ret_fds, size_t *ret_n_fds)
 {
         int fds[PACKET_FDS_ANY];
         size_t n_fds;
-        int r = receive(socket, flags, buffer, PACKET_SIZE_MAX, ret_size, fds, &n_fds);
+        int r = packet_receive_any(socket, buffer, PACKET_SIZE_MAX, ret_size, fds, &n_fds);
 
         if (r == 0 && n_fds > PACKET_FDS_MAX)
                 r = -EMSGSIZE;
@@ -107,16 +100,6 @@ static int receive_ours(int socket, int flags, void *buffer, size_t *ret_size, i
         memcpy(ret_fds, fds, n_fds * sizeof(int));
         *ret_n_fds = n_fds;
         return 0;
-}
-
-int packet_receive(int socket, void *buffer, size_t *ret_size, int *ret_fds, size_t *ret_n_fds)
-{
-        return receive_ours(socket, 0, buffer, ret_size, ret_fds, ret_n_fds);
-}
-
-int packet_receive_now(int socket, void *buffer, size_t *ret_size, int *ret_fds, size_t *ret_n_fds)
-{
-        return receive_ours(socket, MSG_DONTWAIT, buffer, ret_size, ret_fds, ret_n_fds);
 }
 
 void packet_close_fds(int *fds, size_t n)

@@ -36,9 +36,6 @@ int packet_send(int socket, const void *message, size_t size, const int *fds, si
  */
 int packet_receive(int socket, void *buffer, size_t *ret_size, int *ret_fds, size_t *ret_n_fds);
 
-/* packet_receive_now() - the same, and never wait: another process may make a socket that it shares with us wait. */
-int packet_receive_now(int socket, void *buffer, size_t *ret_size, int *ret_fds, size_t *ret_n_fds);
-
 /*
  * packet_receive_any() - what a stranger sends, on a socket of any type: all descriptors that come are
  * handed out, also when it fails, so that the caller decides who closes them

@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/packet.h"
-#include "gate/box.h"
 #include "gate/caller.h"
 #include "gate/child.h"
 #include "gate/drain.h"
@@ -78,7 +77,6 @@ union message {
         struct gate_take take;
         struct gate_imported imported;
         struct gate_offer offer;
-        struct gate_box box;
         char bytes[PACKET_SIZE_MAX];
 };
 
@@ -151,7 +149,6 @@ static int answer_closed(int error, const char *call, CUresult code, uint32_t n_
         struct move all;
 
         if (error == 0) { /* else it is open again, and what we would count may go meanwhile */
-                offer_empty();
                 pool_import_settle();
                 all = move_count();
                 closed.movable_bytes = all.bytes;
@@ -403,30 +400,6 @@ static int on_offer(const union message *message, int *fds)
         return r;
 }
 
-/* A box is filled while the gate is open: what is closed may be about to let its memory go. */
-static int on_box(const union message *message, int *fds)
-{
-        const struct gate_box *box = &message->box;
-        int r = 0;
-
-        fork_guard_start();
-        fork_guard_enter();
-        if (box->role == GATE_BOX_OVER)
-                box_close(box->number);
-        else if (box->role != GATE_BOX_FILL)
-                r = box_open(box, fds);
-        fork_guard_leave();
-        if (r == 0 && agent.state == GATE_STATE_OPEN &&
-            (box->role == GATE_BOX_MAKER || box->role == GATE_BOX_FILL))
-                offer_fill(box->number);
-        return r;
-}
-
-static uint32_t count_ends(const struct gate_box *box)
-{
-        return box->role == GATE_BOX_MAKER ? 2 : box->role == GATE_BOX_USER;
-}
-
 static int on_watch(const union message *message, int *fds)
 {
         (void)fds;
@@ -454,7 +427,6 @@ static const struct {
         { GATE_TAKE, sizeof(struct gate_take), on_take },
         { GATE_IMPORTED, sizeof(struct gate_imported), on_imported },
         { GATE_OFFER, sizeof(struct gate_offer), on_offer },
-        { GATE_BOX, sizeof(struct gate_box), on_box },
 };
 
 /* A manager that talks nonsense is left, and asked again who it is. */
@@ -473,8 +445,6 @@ static int act(const union message *message, size_t size, int *fds, size_t n_fds
                         n_fds_wanted = agent.has_lost_fds ? 0 : message->allocations.count;
                 if (header->message == GATE_IMPORTED && size == sizeof(message->imported))
                         n_fds_wanted = message->imported.error == 0;
-                if (header->message == GATE_BOX && size == sizeof(message->box))
-                        n_fds_wanted = count_ends(&message->box);
                 if (size != actions[i].size || n_fds != n_fds_wanted || n_fds > GATE_BATCH_MAX)
                         return -EPROTO;
                 return actions[i].act(message, fds);
@@ -570,9 +540,6 @@ static void lose(int error)
         log_write("lost the manager: %s", strerrordesc_np(-error));
         agent.socket = fd_close(agent.socket);
         import_connect(-1);
-        fork_guard_enter();
-        box_close_all();
-        fork_guard_leave();
         agent.is_taking = false;
         turns_watch(GATE_WATCH_NOTHING);
         agent.wants_waiting = false;

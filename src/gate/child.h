@@ -27,7 +27,6 @@
         X(memory)        \
         X(reservation)   \
         X(offer)         \
-        X(box)           \
         X(holding)       \
         X(graph)         \
         X(hook)          \

@@ -68,7 +68,6 @@ CUresult our_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
         }
         if (!memory_name_at(pointer, &ticket))
                 return CUDA_ERROR_INVALID_VALUE;
-        offer_put(ticket.name);
         memcpy(handle, &ticket, sizeof(ticket));
         return CUDA_SUCCESS;
 }

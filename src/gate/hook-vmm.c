@@ -181,7 +181,6 @@ static CUresult export_ticket(int *ret_fd, const struct physical *physical)
 
         if (ticket_identify(&ticket) && offer_name(physical->mapping, ticket.name) == 0) {
                 ticket.size = physical->mapping->size;
-                offer_put(ticket.name);
                 fd = ticket_to_fd(&ticket);
         }
         if (fd < 0)

@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 #include "base/fault.h"
-#include "gate/box.h"
 #include "gate/caller.h"
 #include "gate/child.h"
 #include "gate/entry.h"
@@ -121,28 +120,6 @@ static int ask_locked(struct opening *opening)
         return import.error;
 }
 
-/*
- * A further piece of memory of a process may lie in the box of that process. Only of one whose memory we have, which
- * the manager knows: it knows nobody's box that is left over.
- */
-static bool take_from_box_locked(const struct gate_ticket *ticket)
-{
-        int fd = -1;
-
-        import.code = CUDA_ERROR_INVALID_VALUE;
-        if (!vmm_uses(&ticket->process))
-                return false;
-        fork_guard_enter();
-        fd = box_take(ticket);
-        if (fd >= 0)
-                import.code = DRIVER(cuMemImportFromShareableHandle)(
-                        &import.real, (void *)(intptr_t)fd,
-                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-        fd_close(fd);
-        fork_guard_leave();
-        return import.code == CUDA_SUCCESS;
-}
-
 static int get_locked(struct opening *opening)
 {
         if (!vmm_may_import()) {
@@ -151,7 +128,7 @@ static int get_locked(struct opening *opening)
                         GATE_IMPORTS_MAX);
                 return -ENOMEM;
         }
-        return take_from_box_locked(&opening->physical->import->ticket) ? 0 : ask_locked(opening);
+        return ask_locked(opening);
 }
 
 /* What is answered is counted before anybody else can tell whose memory we have. */

@@ -48,7 +48,6 @@ struct mapping {
         int imported_fd;      /* this can, where it is kept; or -1 */
         atomic_bool is_named; /* tickets for it were given out; also read without the lock: */
         uint8_t name[GATE_NAME_SIZE];
-        uint32_t box_round; /* offer.c: it may lie in boxes since then; 0: in none */
         struct physical
                 *physical; /* NULL, or what the application has made, mapped where it says: vmm.h */
         uint64_t buffer_id;        /* changes with the memory: caches of registrations go by it */

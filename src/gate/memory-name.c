@@ -38,17 +38,3 @@ struct mapping *memory_find_named(const uint8_t name[GATE_NAME_SIZE])
         pthread_mutex_unlock(&memory_lock);
         return mapping;
 }
-
-struct mapping *memory_next_named(CUdeviceptr *from)
-{
-        struct mapping *mapping;
-
-        pthread_mutex_lock(&memory_lock);
-        do {
-                mapping = mapping_table_find_from(*from);
-                if (mapping)
-                        *from = mapping->address + mapping->size;
-        } while (mapping && !atomic_load_explicit(&mapping->is_named, memory_order_acquire));
-        pthread_mutex_unlock(&memory_lock);
-        return mapping;
-}

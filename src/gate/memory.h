@@ -106,12 +106,10 @@ struct stock_chunk *memory_chunk_at(CUdeviceptr address);
 CUresult memory_let(struct mapping *mapping, uint64_t peers);
 
 /*
- * Names of what is exported (offer.h). memory_next_named() - the first with a name that ends behind *@from, which
- * moves to its end; NULL: no more. It stays as that of memory_find_named(). memory_name_at() - what a ticket says of the allocation that @pointer lies
+ * Names of what is exported (offer.h). memory_name_at() - what a ticket says of the allocation that @pointer lies
  * in; false: there is none. memory_find_named() - NULL: nothing bears @name. The caller sees to it that it stays.
  */
 bool memory_name_at(CUdeviceptr pointer, struct gate_ticket *ticket);
 struct mapping *memory_find_named(const uint8_t name[GATE_NAME_SIZE]);
-struct mapping *memory_next_named(CUdeviceptr *from);
 
 #endif

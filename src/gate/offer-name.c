@@ -4,15 +4,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "gate/box.h"
-#include "gate/fork-guard.h"
 #include "gate/mapping.h"
 #include "gate/offer-internal.h"
 #include "gate/ticket.h"
 
-struct offer offer = { .naming = PTHREAD_MUTEX_INITIALIZER,
-                       .offering = PTHREAD_MUTEX_INITIALIZER,
-                       .round = 1 };
+struct offer offer = { .naming = PTHREAD_MUTEX_INITIALIZER, .offering = PTHREAD_MUTEX_INITIALIZER };
 
 static int name_locked(struct mapping *mapping, uint8_t ret_name[GATE_NAME_SIZE])
 {
@@ -47,11 +43,7 @@ void offer_withdraw(struct mapping *mapping)
 {
         if (!atomic_load_explicit(&mapping->is_named, memory_order_acquire))
                 return;
-        fork_guard_enter();
         pthread_mutex_lock(&offer.offering);
         atomic_store_explicit(&mapping->is_named, false, memory_order_release);
-        if (mapping->box_round == offer.round)
-                box_remove(mapping->name);
         pthread_mutex_unlock(&offer.offering);
-        fork_guard_leave();
 }

@@ -13,15 +13,6 @@
 #include "wire/gate.h"
 
 /*
- * Boxes (box.h). offer_put() - what bears @name goes into those of our partners, if there are any. offer_fill(), for
- * the agent - what is behind the last that was offered goes into this one, for likely that is wanted next.
- * offer_empty() - nothing is left in any.
- */
-void offer_put(const uint8_t name[GATE_NAME_SIZE]);
-void offer_fill(uint64_t box);
-void offer_empty(void);
-
-/*
  * offer_make() - a descriptor of the memory that bears @name, for the agent. @is_closed: is the gate?
  * Errors: -ENOENT, there is none (any more); -EAGAIN, it is not there just now; -EBUSY, the
  * gate must be closed for that; -EIO, the driver failed.

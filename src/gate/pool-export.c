@@ -103,8 +103,6 @@ bool pool_export_pointer(CUdeviceptr address, struct gate_ticket *ret_ticket, CU
                 *ret_result =
                         is_known ? describe_locked(ret_ticket, range) : CUDA_ERROR_OPERATING_SYSTEM;
         pthread_mutex_unlock(&pools.lock);
-        if (range && *ret_result == CUDA_SUCCESS)
-                offer_put(ret_ticket->name);
         return range != NULL;
 }
 

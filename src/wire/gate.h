@@ -25,7 +25,6 @@
  *   IMPORT*, TAKEN                   TAKE      import again what others have made
  *   IMPORT          for a ticket     IMPORTED  what it stands for
  *   OFFERED                          OFFER     that is wanted
- *                                    BOX       a box with another process, or its end (no answer)
  *   USES            whose memory it
  *                   has (no answer)
  *   SEEN            which devices
@@ -72,11 +71,11 @@
 
 /*
  * Both sides compare: another number is refused with a message that says who must be upgraded. A gate of
- * the oldest number knows vGPUs of one device only. The manager answers each gate under the gate's number.
+ * the oldest number knows vGPUs of one device only. The manager answers each gate under the gate's number. Gates
+ * of 7 to 9 also take a message that no manager sends any more.
  */
-#define GATE_WIRE_VERSION 9u
+#define GATE_WIRE_VERSION 10u
 #define GATE_WIRE_DEVICES 6u /* from here on a gate knows vGPUs of several devices, */
-#define GATE_WIRE_BOXES   7u /* and boxes, */
 #define GATE_WIRE_HIDDEN  8u /* and has its driver see devices that it hides from the program */
 #define GATE_WIRE_SEEN    9u /* it hides none, and says which the driver sees */
 #define GATE_WIRE_OLDEST  5u
@@ -113,7 +112,6 @@ enum gate_message {
         GATE_IMPORTED,
         GATE_OFFER,
         GATE_MADE,
-        GATE_BOX,
 };
 
 /* How far a gate has gone; the manager learns it from JOIN. */
@@ -419,33 +417,6 @@ struct gate_offered { /* with a descriptor, if error is 0 */
         uint64_t number;
         int32_t error; /* 0, or a positive errno */
         uint32_t reserved;
-};
-
-/*
- * A box lies between a process that has made memory and one that has some of it, the user: the next that it wants may
- * lie there already, and then nobody is asked. The manager makes a box when the user has been given its first piece,
- * and then knows that these two share memory, however much. The maker puts in a descriptor of each piece that it
- * exports (gate_piece), and takes out what it frees, and all when it closes. The user takes out what it imports, and
- * uses the box only while it has memory of the maker. For the rest it sends IMPORT, and the maker gets FILL
- * behind the OFFER. A box ends with the connection of either.
- */
-enum gate_box_role {
-        GATE_BOX_OVER = 0, /* without descriptors */
-        GATE_BOX_FILL,     /* likewise: you may put in more, behind what you were asked for last */
-        GATE_BOX_MAKER,    /* you put in; two descriptors, the end to take out and that to put in */
-        GATE_BOX_USER,     /* you take out; one descriptor */
-};
-
-struct gate_box {
-        struct gate_header header;
-        uint64_t number; /* of the box */
-        uint32_t role;   /* enum gate_box_role */
-        uint32_t reserved;
-        struct gate_process maker; /* USER: as its tickets say */
-};
-
-struct gate_piece { /* in a box, with a descriptor */
-        uint8_t name[GATE_NAME_SIZE];
 };
 
 #define GATE_USES_MAX 64 /* processes; of more the manager hears when they are asked for memory */

@@ -226,7 +226,6 @@ class Sharing(Pairs, case.Case):
     def test_thousands_of_imports_leave_nothing(self):
         self.host.create("job")
         maker, user = self.pair(arguments=("2M", 3))
-        self.wait_for_box(maker, user)
         user.hold("try=10")
         pids = (maker.pid, user.pid, self.host.manager.pid)
         before = [self.count_fds(pid) for pid in pids]
@@ -239,7 +238,6 @@ class Sharing(Pairs, case.Case):
         """It gets the driver's error, 'vgpu logs' says why, and it and all others go on."""
         self.host.create("job")
         maker, user = self.pair()
-        self.wait_for_box(maker, user)
         first, other = self.pair()
         count = self.count_fds(user.pid)
         limits = resource.prlimit(user.pid, resource.RLIMIT_NOFILE)
@@ -258,42 +256,6 @@ class Sharing(Pairs, case.Case):
         self.suspend_and_resume()
         user.hold("check=1001")
         self.end(user, maker, other, first)
-
-    def wait_for_box(self, maker, user):
-        """Each has it: an end to take out, and the maker the one to put in, beside its connection."""
-        def count(guest):
-            n = 0
-            for entry in os.listdir(f"/proc/{guest.pid}/fd"):
-                with contextlib.suppress(OSError):
-                    n += os.readlink(f"/proc/{guest.pid}/fd/{entry}").startswith("socket:")
-            return n
-
-        # The maker has the socket beside it on which it gives to all who connect.
-        until(lambda: count(maker) >= 4 and count(user) >= 2, "a box between the two")
-
-    def test_who_has_some_memory_of_a_process_takes_more_without_the_manager(self):
-        self.host.create("job")
-        for way in WAYS:
-            with self.subTest(way=way):
-                maker, user = self.pair(way)
-                self.wait_for_box(maker, user)
-                os.kill(self.host.manager.pid, signal.SIGSTOP)
-                try:
-                    for _ in range(3):
-                        maker.hold("more")
-                        user.hold("more")
-                    self.check_both_ways(maker, user, 5)
-                finally:
-                    os.kill(self.host.manager.pid, signal.SIGCONT)
-                self.suspend_and_resume()
-                user.hold("check=1005")
-                maker.hold("more")
-                user.hold("more")
-                self.check_both_ways(maker, user, 50)
-                maker.hold("drop")  # what lay in the box, too: all of it is free
-                user.hold("drop")
-                self.suspend_and_resume()
-                self.end(user, maker)
 
     def test_imports_under_way_do_not_hold_a_suspend_up(self):
         self.host.create("job")

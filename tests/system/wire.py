@@ -131,15 +131,13 @@ class Gate(Packets):
     """What a process says that claims to be a guest."""
 
     MAGIC, VERSION = 0x45544147, 5  # the oldest that vgpud lets in: of vGPUs of one device
-    NEWEST = 9
+    NEWEST = 10
     SEEN_SINCE, SEEN_MAX = 8, 32  # devices that the driver sees, in JOIN; since 9 also a message
     JOIN, CLOSED, ALLOCATIONS, EXPORTED, RELEASED, MAPPED, OPENED, CREATED, WAITING, TAKEN, IMPORT, OFFERED, USES, ORDER, SEEN = \
         range(1, 16)
     IMPORTS_MAX, USES_MAX = 65536, 64
     WELCOME, REFUSED, CLOSE, EXPORT, RELEASE, MAP, OPEN, CREATE = range(64, 72)
     WATCH, STEP, TAKE, IMPORTED, OFFER = range(72, 77)
-    BOX = 78
-    BOX_OVER, _, _, BOX_USER = range(4)
     OPEN_STATE, CLOSED_STATE, RELEASED_STATE = range(3)
 
     def header(self, message, magic=MAGIC, version=None):

@@ -12,7 +12,6 @@
 #include "daemon/foreign.h"
 #include "daemon/log.h"
 #include "manager/guests/gate-link.h"
-#include "manager/guests/share-box.h"
 #include "manager/guests/ticket-process.h"
 #include "manager/model/account.h"
 #include "manager/model/guest.h"
@@ -218,7 +217,6 @@ static int ask(struct share_question *question)
         maker->share.n_may_offer++;
         question->maker = maker;
         list_append(&maker->share.questions, &question->link);
-        share_box_fill(question->user, maker);
         return 0;
 }
 
@@ -357,8 +355,6 @@ int share_receive_offered(struct guest *maker, const void *message, size_t size,
         if (r == 0)
                 r = give(question->user, maker);
         answer(question, r, fds);
-        if (r == 0 && !question->is_blocked)
-                share_box_begin(question->user, maker);
         return 0;
 }
 
@@ -398,7 +394,6 @@ static void on_news_turn(void *userdata)
                 list_for_each(instance, &user->instance->manager->instances, link)
                         add_makers_in(user, instance, &news->uses);
         user->sharing.has_told = true;
-        share_box_settle(user);
 }
 
 static struct share_news *news_of(struct guest *user)
@@ -497,7 +492,6 @@ void share_detach(struct guest *guest)
                 free(guest->share.news);
                 guest->share.news = NULL;
         }
-        share_box_end(guest);
         end_questions(guest, guest_is_dead(guest) ? -ESRCH : -EAGAIN);
 }
 

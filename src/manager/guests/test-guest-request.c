@@ -64,8 +64,6 @@ static int set_up(void **state)
         fixture->guest.instance = &fixture->instance;
         fixture->guest.gate = &fixture->link;
         list_init(&fixture->guest.share.questions);
-        list_init(&fixture->guest.share.boxes);
-        list_init(&fixture->guest.share.filled_boxes);
         *state = fixture;
         return sd_event_new(&fixture->manager.event) < 0;
 }

@@ -9,7 +9,6 @@
 #include "base/test.h"
 #include "base/uuid-bytes.h"
 #include "manager/guests/gate-link.h"
-#include "manager/guests/share-box.h"
 #include "manager/guests/share.h"
 #include "manager/model/account.h"
 #include "manager/model/guest.h"
@@ -32,10 +31,8 @@ struct fixture {
         struct guest first;   /* here */
         struct guest another; /* elsewhere */
         size_t n_offers;
-        uint64_t number;                     /* of the last question */
-        int answer;                          /* to the user; 1: none yet */
-        size_t n_of_role[GATE_BOX_USER + 1]; /* messages about boxes */
-        bool is_full;                        /* nothing about boxes can be sent */
+        uint64_t number; /* of the last question */
+        int answer;      /* to the user; 1: none yet */
 };
 
 static struct fixture *now;
@@ -46,20 +43,13 @@ int __wrap_gate_link_send(struct gate_link *link, const void *message, size_t si
                           size_t n_fds)
 {
         const struct gate_header *header = message;
-        (void)link, (void)size, (void)fds;
+        (void)link, (void)size, (void)fds, (void)n_fds;
 
         if (header->message == GATE_OFFER) {
                 now->n_offers++;
                 now->number = ((const struct gate_offer *)message)->number;
         } else if (header->message == GATE_IMPORTED) {
                 now->answer = -((const struct gate_imported *)message)->error;
-        } else if (header->message == GATE_BOX) {
-                enum gate_box_role role = ((const struct gate_box *)message)->role;
-
-                assert_int_equal(n_fds, role == GATE_BOX_MAKER ? 2 : role == GATE_BOX_USER);
-                now->n_of_role[role]++;
-                if (now->is_full)
-                        return -EAGAIN;
         }
         return 0;
 }
@@ -83,8 +73,6 @@ static void put_guest(struct fixture *fixture, struct guest *guest, struct insta
         guest->gate = &fixture->link;
         list_init(&guest->sharing.makers);
         list_init(&guest->sharing.users);
-        list_init(&guest->share.boxes);
-        list_init(&guest->share.filled_boxes);
         list_init(&guest->share.questions);
         list_append(&instance->guests, &guest->link);
 }
@@ -281,90 +269,6 @@ static void test_a_maker_that_joins_after_its_user_has_told_is_known(void **stat
         assert_false(sharing_is_any(&fixture->user));
 }
 
-static void import_piece(struct fixture *fixture, struct guest *maker)
-{
-        import(fixture, maker);
-        offer(fixture, maker, 0);
-        assert_int_equal(fixture->answer, 0);
-}
-
-static size_t role(const struct fixture *fixture, enum gate_box_role role)
-{
-        return fixture->n_of_role[role];
-}
-
-static void test_a_pair_gets_one_box_which_is_filled_and_ends_with_what_they_share(void **state)
-{
-        struct fixture *fixture = *state;
-
-        attach(fixture, 0);
-        fixture->link.version = GATE_WIRE_BOXES;
-        import_piece(fixture, &fixture->first);
-        assert_int_equal(role(fixture, GATE_BOX_USER), 1);
-        assert_int_equal(role(fixture, GATE_BOX_MAKER), 1);
-        assert_int_equal(role(fixture, GATE_BOX_FILL), 0);
-        import_piece(fixture, &fixture->first);
-        assert_int_equal(role(fixture, GATE_BOX_USER), 1);
-        assert_int_equal(role(fixture, GATE_BOX_FILL), 1);
-        import_piece(fixture, &fixture->another);
-        assert_int_equal(role(fixture, GATE_BOX_USER), 2);
-
-        assert_int_equal(say(fixture, &fixture->another), 0);
-        assert_true(fair_queue_run(fixture->manager.fair_queue));
-        assert_int_equal(role(fixture, GATE_BOX_OVER), 2); /* to both of the first */
-        share_detach(&fixture->another);
-        assert_int_equal(role(fixture, GATE_BOX_OVER), 4);
-        assert_true(list_is_empty(&fixture->user.share.boxes));
-}
-
-static void test_who_is_refused_is_too_old_or_reads_nothing_has_no_box(void **state)
-{
-        struct fixture *fixture = *state;
-
-        attach(fixture, 0);
-        fixture->link.version = GATE_WIRE_BOXES - 1;
-        import_piece(fixture, &fixture->first);
-        fixture->link.version = GATE_WIRE_BOXES;
-        fixture->elsewhere.owner = USER + 1;
-        import(fixture, &fixture->another);
-        assert_int_equal(fixture->answer, -EPERM);
-        assert_int_equal(role(fixture, GATE_BOX_USER), 0);
-
-        fixture->is_full = true;
-        import_piece(fixture, &fixture->first);
-        assert_int_equal(role(fixture, GATE_BOX_USER), 1);
-        assert_int_equal(role(fixture, GATE_BOX_MAKER), 0);
-        assert_true(list_is_empty(&fixture->user.share.boxes));
-        assert_true(list_is_empty(&fixture->first.share.filled_boxes));
-}
-
-/* With as many descriptors under way as boxes of 16 processes hold, the kernel lets none of the user's send any. */
-static void test_the_boxes_of_a_user_leave_room_for_other_descriptors(void **state)
-{
-        struct fixture *fixture = *state;
-        struct guest many[16] = { 0 };
-
-        fixture->link.version = GATE_WIRE_BOXES;
-        for (uint32_t i = 0; i < 16; i++)
-                put_guest(fixture, &many[i], &fixture->here, 10 + i);
-        for (size_t i = 0; i < 64; i++)
-                share_box_begin(&many[i / 8], &many[8 + i % 8]);
-        assert_int_equal(role(fixture, GATE_BOX_MAKER), 56);
-        share_box_end(&many[0]);
-        share_box_begin(&many[7], &many[15]);
-        assert_int_equal(role(fixture, GATE_BOX_MAKER), 57);
-
-        many[0].payer = USER + 1; /* another user's are not counted with them */
-        share_box_begin(&many[1], &many[0]);
-        assert_int_equal(role(fixture, GATE_BOX_MAKER), 57); /* but who uses so many gets no more */
-        share_box_begin(&fixture->user, &many[0]);
-        assert_int_equal(role(fixture, GATE_BOX_MAKER), 58);
-        for (size_t i = 0; i < 16; i++) {
-                share_box_end(&many[i]);
-                list_remove(&many[i].link);
-        }
-}
-
 /* Not even by a ticket that says so. */
 static void test_nobody_waits_for_a_process_of_another_owner(void **state)
 {
@@ -469,9 +373,6 @@ int main(void)
                 SHARE_TEST(test_who_hangs_up_leaves_no_news),
                 SHARE_TEST(test_a_maker_that_was_let_go_is_known_again_when_it_is_back),
                 SHARE_TEST(test_a_maker_that_joins_after_its_user_has_told_is_known),
-                SHARE_TEST(test_a_pair_gets_one_box_which_is_filled_and_ends_with_what_they_share),
-                SHARE_TEST(test_who_is_refused_is_too_old_or_reads_nothing_has_no_box),
-                SHARE_TEST(test_the_boxes_of_a_user_leave_room_for_other_descriptors),
                 SHARE_TEST(test_nobody_waits_for_a_process_of_another_owner),
                 SHARE_TEST(test_memory_of_a_vgpu_that_is_operated_on_is_given_to_no_other),
                 SHARE_TEST(test_what_its_gate_refuses_is_refused),

@@ -76,8 +76,6 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
         list_init(&guest->burial);
         list_init(&guest->sharing.makers);
         list_init(&guest->sharing.users);
-        list_init(&guest->share.boxes);
-        list_init(&guest->share.filled_boxes);
         list_init(&guest->share.questions);
         process_get_name(pid, guest->name);
         (void)process_get_program(pid, &guest->program);

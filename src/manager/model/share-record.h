@@ -14,7 +14,6 @@ struct share_question;
 
 struct share_guest {
         uint32_t ticket_slot;            /* that its tickets bear, and 1; 0: they bear its own */
-        struct list boxes, filled_boxes; /* share_box: with makers of what it has, with its users */
         struct list questions;           /* share_question: for memory that it has made */
         struct share_question *question; /* its own; NULL: none yet */
         struct share_news *news;         /* of whose memory it has; NULL: none yet */

@@ -25,7 +25,7 @@ static void end(struct sharing *sharing)
         free(sharing);
 }
 
-bool sharing_has(const struct guest *user, const struct guest *maker)
+static bool has(const struct guest *user, const struct guest *maker)
 {
         const struct sharing *sharing;
 
@@ -63,7 +63,7 @@ int sharing_add(struct guest *user, struct guest *maker)
         maker->sharing.n_shared++;
         struct sharing *sharing;
 
-        if (sharing_has(user, maker))
+        if (has(user, maker))
                 return 0;
         sharing = make(user);
         if (!sharing)
@@ -120,7 +120,7 @@ void sharing_meet(struct guest *user, struct guest *maker, const struct gate_pro
 {
         struct sharing *sharing = find_awaited(user, process);
 
-        if (sharing && sharing_has(user, maker))
+        if (sharing && has(user, maker))
                 end(sharing);
         else if (sharing)
                 set_maker(sharing, maker);

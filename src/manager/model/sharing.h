@@ -31,9 +31,6 @@ int sharing_await(struct guest *user, const struct gate_process *process);
 bool sharing_awaits(const struct guest *user, const struct gate_process *process);
 void sharing_meet(struct guest *user, struct guest *maker, const struct gate_process *process);
 
-/* sharing_has() - has @user memory of @maker? */
-bool sharing_has(const struct guest *user, const struct guest *maker);
-
 /* sharing_forget() - @user has no memory of others. */
 void sharing_forget(struct guest *user);
 
