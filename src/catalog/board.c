@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "catalog/catalog.h"
+
+#define PREFIXES 127 /* of the ids of types: a prime, and no id is negative */
 
 /* NVIDIA's virtual GPU types for compute, from its documentation, by size of the board's memory. */
 static const struct catalog_cut cuts_141[] = { { 1, 141 }, { 2, 70 },  { 4, 35 }, { 5, 28 },
@@ -134,4 +137,33 @@ const struct catalog_board *catalog_find_kind(const char *kind)
                 if (boards[i].kind && strcmp(boards[i].kind, kind) == 0)
                         return &boards[i];
         return NULL;
+}
+
+static uint16_t pci_device(const struct state_device *device)
+{
+        return (uint16_t)(device->pci_device_id >> 16);
+}
+
+const struct catalog_board *catalog_get_board(const struct state_device *device)
+{
+        const struct catalog_board *board = catalog_find_board(pci_device(device));
+
+        return board && device->memory_total >= board->cuts[0].gigabytes * GIB / 10 * 9 ? board
+                                                                                        : NULL;
+}
+
+static bool is_whole(const struct state_device *device)
+{
+        const struct catalog_board *board = catalog_get_board(device);
+
+        return board && (board->memory == 0 || device->memory_total / CATALOG_GRAIN ==
+                                                       board->memory * MIB / CATALOG_GRAIN);
+}
+
+uint32_t catalog_make_id(const struct state_device *device, uint32_t number)
+{
+        uint64_t prefix =
+                is_whole(device) ? 0 : 1 + device->memory_total / CATALOG_GRAIN % PREFIXES;
+
+        return (uint32_t)prefix << 24 | (uint32_t)pci_device(device) << 8 | number;
 }

@@ -50,6 +50,13 @@ struct catalog_link {
 const struct catalog_board *catalog_find_board(uint16_t pci_device);
 const struct catalog_board *catalog_find_product(const char *product);
 
+/*
+ * catalog_get_board() - that of @device; NULL for none. A board of which we see less than nine tenths is a part of
+ * one (or a simulated small one).
+ */
+struct state_device;
+const struct catalog_board *catalog_get_board(const struct state_device *device);
+
 /* catalog_get_bar1() - the window to its memory, in bytes; of those that can be simulated. */
 uint64_t catalog_get_bar1(const struct catalog_board *board);
 

@@ -10,8 +10,6 @@
 #define FRAME_BUFFER_STEP (512 * MIB)
 #define FRAME_BUFFER_MIN  (1 * GIB)
 
-#define PREFIXES 127 /* of the ids of types: a prime, and no id is negative */
-
 /* Of a board that we do not know. */
 static const struct catalog_cut cuts_other[] = { { 1, 0 },  { 2, 0 },  { 4, 0 }, { 8, 0 },
                                                  { 16, 0 }, { 32, 0 }, { 0, 0 } };
@@ -43,40 +41,10 @@ static const struct series {
           60 },
 };
 
-static uint16_t pci_device(const struct state_device *device)
-{
-        return (uint16_t)(device->pci_device_id >> 16);
-}
-
-/* A board of which we see less than nine tenths is a part of one (or a simulated small one). */
-static const struct catalog_board *find_board(const struct state_device *device)
-{
-        const struct catalog_board *board = catalog_find_board(pci_device(device));
-
-        return board && device->memory_total >= board->cuts[0].gigabytes * GIB / 10 * 9 ? board
-                                                                                        : NULL;
-}
-
-static bool is_whole(const struct state_device *device)
-{
-        const struct catalog_board *board = find_board(device);
-
-        return board && (board->memory == 0 || device->memory_total / CATALOG_GRAIN ==
-                                                       board->memory * MIB / CATALOG_GRAIN);
-}
-
-uint32_t catalog_make_id(const struct state_device *device, uint32_t number)
-{
-        uint64_t prefix =
-                is_whole(device) ? 0 : 1 + device->memory_total / CATALOG_GRAIN % PREFIXES;
-
-        return (uint32_t)prefix << 24 | (uint32_t)pci_device(device) << 8 | number;
-}
-
 static void write_texts(struct state_type_text *text, const struct state_device *device,
                         const struct series *series, uint32_t gigabytes)
 {
-        const struct catalog_board *board = find_board(device);
+        const struct catalog_board *board = catalog_get_board(device);
         const char *name = board ? board->name : device->name;
 
         if (strncmp(name, "NVIDIA ", strlen("NVIDIA ")) == 0)
@@ -183,7 +151,7 @@ static const struct catalog_cut *make_cuts(struct catalog_cut *cuts, const uint8
 static uint32_t list_series(struct catalog_type *types, uint32_t n,
                             const struct state_device *device, const struct series *series)
 {
-        const struct catalog_board *board = find_board(device);
+        const struct catalog_board *board = catalog_get_board(device);
         uint32_t region = count_slots(device->memory_total, board ? board->cuts[0].gigabytes : 0);
         struct catalog_cut own[INSTANCES_MAX];
         const struct catalog_cut *cut = series->sizes ? make_cuts(own, series->sizes, region)
@@ -202,7 +170,7 @@ static uint32_t list_series(struct catalog_type *types, uint32_t n,
 uint32_t catalog_list_types(struct catalog_type *types, const struct state_device *device,
                             uint32_t series)
 {
-        const struct catalog_board *board = find_board(device);
+        const struct catalog_board *board = catalog_get_board(device);
         uint32_t n = 0;
 
         for (size_t i = 0; i < sizeof(all_series) / sizeof(all_series[0]); i++)

@@ -88,27 +88,6 @@ static void write_statistics(struct text *text, const struct vgpu_statistics *st
         metrics_write_operations(text, statistics);
 }
 
-/* What devices and vGPUs have alike. */
-
-static void write_engine(struct text *text, const struct labels *labels, const char *engine,
-                         uint32_t percent)
-{
-        struct labels with_engine;
-
-        labels_copy(&with_engine, labels);
-        labels_add(&with_engine, "engine", engine);
-        text_sample(text, &with_engine, percent / 100.0);
-}
-
-void metrics_write_percents(struct text *text, const struct labels *labels,
-                            const struct vgpu_usage_percents *percents)
-{
-        write_engine(text, labels, "gpu", percents->gpu);
-        write_engine(text, labels, "memory", percents->memory);
-        write_engine(text, labels, "encoder", percents->encoder);
-        write_engine(text, labels, "decoder", percents->decoder);
-}
-
 /* All of it. */
 
 void metrics_write(struct text *text, const struct metrics_input *input,

@@ -152,7 +152,7 @@ int error_set_answer(struct error *error, const char *name, const json_t *parame
                 return error_set(error, kind->kind, "upgrade vgpud and restart it",
                                  "vgpud does not know this request: it is older than this program "
                                  "(%s)",
-                                 vgpu_get_version());
+                                 OPENVGPU_VERSION);
 
         begin(error, kind);
         take_text(error->message, sizeof(error->message), parameters, "message", kind->message);
@@ -176,7 +176,7 @@ int error_copy_options(struct error *error, void *to, size_t to_size, const void
                 if (bytes[i] != 0)
                         return error_set_parameter(
                                 error, "size", "the program asks for more than libopenvgpu %s can",
-                                vgpu_get_version());
+                                OPENVGPU_VERSION);
 
         memset(to, 0, to_size);
         memcpy(to, from, known);

@@ -10,6 +10,17 @@
 
 /* Types. */
 
+uint32_t scenario_list_types(const struct scenario_device *device, struct catalog_type *types)
+{
+        uint32_t series = device->series ? device->series : (uint32_t)CATALOG_COMPUTE;
+        uint32_t n = 0;
+
+        for (size_t i = 0; i < device->n_types; i++)
+                types[n++] = device->types[i];
+        return n + catalog_list_types(types + n, &device->record,
+                                      series | (device->mig == 1 ? CATALOG_MIG : 0));
+}
+
 static bool is_called(const struct catalog_type *type, const struct scenario_vgpu *vgpu)
 {
         static const char prefix[] = "NVIDIA ";

@@ -48,10 +48,6 @@ struct meter {
         bool is_former_boot;     /* which was before the machine was started anew */
 };
 
-/* CLOCK_MONOTONIC and CLOCK_REALTIME, in nanoseconds. */
-uint64_t meter_now(void);
-uint64_t meter_wall_now(void);
-
 /* meter_has() - is the process metered, does it run? */
 bool meter_has(const struct guest *guest);
 
@@ -71,7 +67,10 @@ uint64_t meter_settle_all(struct meter *meter);
 /* meter_get_former_ns() - CLOCK_MONOTONIC of the former manager's last write; 0: none in this boot. */
 uint64_t meter_get_former_ns(const struct meter *meter);
 
-/* meter_wake() - sample soon, and not what was before. */
+#define METER_BUSY_US 250000 /* between samples while there is work */
+
+/* meter_arm() - sample after @in_us; meter_wake() - soon, and not what was before. */
+void meter_arm(struct meter *meter, uint64_t in_us, uint64_t accuracy_us);
 void meter_wake(struct meter *meter);
 
 /* The life of vGPUs and of processes in them; userdata is the meter. */
@@ -96,8 +95,8 @@ void meter_source_load(struct meter_source *source, struct guest *guest,
                        const struct ledger_process *former, const struct ledger_process *parts,
                        size_t n_parts);
 
-/* meter_source_add() - @engine ran for @guest on the device of part @part for @ns, as seen from below. */
-void meter_source_add(struct guest *guest, size_t part, enum meter_engine engine, uint64_t ns);
+/* meter_add_use() - @engine ran for @guest on the device of part @part for @ns, as seen from below. */
+void meter_add_use(struct guest *guest, size_t part, enum meter_engine engine, uint64_t ns);
 
 /* The state page: samples, and the accounts. */
 void meter_page_sample(struct instance *instance, uint64_t at_us);

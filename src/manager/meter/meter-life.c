@@ -18,7 +18,7 @@
 static void enter(struct instance *instance, uint64_t since_ns)
 {
         instance->meter.since_ns = since_ns;
-        instance->meter.entered_ns = meter_now();
+        instance->meter.entered_ns = clock_now(CLOCK_MONOTONIC);
         meter_note_devices(instance);
         instance->meter.is_held = !instance_is_off(instance);
         meter_books_add_vgpu(instance->manager->meter, instance);
@@ -30,7 +30,7 @@ static void enter(struct instance *instance, uint64_t since_ns)
  */
 static void add_instance(struct meter *meter, struct instance *instance)
 {
-        enter(instance, meter_now());
+        enter(instance, clock_now(CLOCK_MONOTONIC));
         meter->has_news = meter->has_newcomer = true;
         if (instance->link.next == instance->link.previous) /* it is the only one */
                 meter_wake(meter);
@@ -39,7 +39,7 @@ static void add_instance(struct meter *meter, struct instance *instance)
 /* When it was created, by the clock of the machine; 0: in an earlier boot, or that clock was set. */
 static uint64_t get_creation(const struct instance *instance, uint64_t now_ns)
 {
-        uint64_t wall_ns = meter_wall_now();
+        uint64_t wall_ns = clock_now(CLOCK_REALTIME);
         uint64_t ago_ns = wall_ns - instance->created_ns;
 
         return instance->created_ns <= wall_ns && ago_ns < now_ns ? now_ns - ago_ns : 0;
@@ -60,7 +60,7 @@ static uint64_t get_billed(struct meter *meter, const struct instance *instance,
 /* The time since then was used as well: the vGPU was there. */
 static void load_instance(struct meter *meter, struct instance *instance)
 {
-        uint64_t now_ns = meter_now();
+        uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
 
         meter_books_load(meter, instance);
         enter(instance, get_billed(meter, instance, now_ns));
@@ -70,7 +70,7 @@ static void load_instance(struct meter *meter, struct instance *instance)
 
 static void remove_instance(struct meter *meter, struct instance *instance)
 {
-        uint64_t now_ns = meter_now();
+        uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
 
         if (instance->meter.since_ns) {
                 meter_read_wall(meter, now_ns);
@@ -84,7 +84,7 @@ static void remove_instance(struct meter *meter, struct instance *instance)
 
 static uint64_t make_serial(struct meter *meter)
 {
-        uint64_t serial = meter_wall_now();
+        uint64_t serial = clock_now(CLOCK_REALTIME);
 
         meter->last_serial = serial > meter->last_serial ? serial : meter->last_serial + 1;
         return meter->last_serial;
@@ -127,7 +127,7 @@ static void start(struct meter *meter, struct guest *guest)
                 .start_us = guest->joined_ns / 1000,
         };
         snprintf(record->name, sizeof(record->name), "%s", guest->name);
-        guest->meter.joined_ns = guest->meter.since_ns = meter_now();
+        guest->meter.joined_ns = guest->meter.since_ns = clock_now(CLOCK_MONOTONIC);
         start_record(guest);
         meter_books_add_process(meter, guest, 0);
 }
@@ -194,7 +194,7 @@ static void load_guest(struct meter *meter, struct guest *guest)
         if (guest->meter.since_ns < guest->meter.joined_ns)
                 guest->meter.since_ns = guest->meter.joined_ns;
         if (guest->meter.since_ns == 0)
-                guest->meter.since_ns = meter_now();
+                guest->meter.since_ns = clock_now(CLOCK_MONOTONIC);
         if (guest->meter.joined_ns)
                 guest->meter.record.life_ns = guest->meter.since_ns - guest->meter.joined_ns;
         guest->joined_ns = former.started_ms * NS_PER_MS;
@@ -212,7 +212,7 @@ static void end(struct meter *meter, struct guest *guest)
         for (size_t i = 0; i < instance->n_parts; i++)
                 if (instance->part[i].device->meter.has_turns)
                         schedule_tell_meter(instance->part[i].device);
-        now_ns = meter_now();
+        now_ns = clock_now(CLOCK_MONOTONIC);
         meter_read_wall(meter, now_ns);
         meter_settle(meter, instance, now_ns);
         meter_page_end(guest);
@@ -252,21 +252,3 @@ static void on_device(struct device *device, enum device_event event, void *user
 struct observer meter_observer = { .of_instance = on_instance,
                                    .of_guest = on_guest,
                                    .of_device = on_device };
-
-size_t meter_clear_accounting(struct instance *instance)
-{
-        struct meter *meter = instance->manager->meter;
-        size_t n = 0;
-
-        if (!meter)
-                return 0;
-        meter_sync(meter);
-        meter_books_clear(meter, instance);
-        for (size_t i = 0; i < instance->n_parts; i++) {
-                n = accounting_clear(&instance->part[i].meter.accounting);
-                instance->part[i].meter.must_republish = true;
-        }
-        meter_page_update(instance);
-        meter_books_write(meter);
-        return n;
-}

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/environment.h"
 #include "base/list.h"
 #include "base/process-stat.h"
@@ -150,7 +151,7 @@ static void tell(struct meter_outside *outside, struct seen *seen, struct instan
 
 void meter_outside_see(struct meter_outside *outside, pid_t pid)
 {
-        uint64_t now_ns = meter_now();
+        uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
         struct instance *instance;
         struct seen *seen;
         uid_t user;
@@ -170,7 +171,7 @@ void meter_outside_see(struct meter_outside *outside, pid_t pid)
 
 void meter_outside_tick(struct meter_outside *outside)
 {
-        uint64_t now_ns = meter_now();
+        uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
         struct seen *seen, *next;
 
         list_for_each_safe(seen, next, &outside->seen, link) {

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "daemon/child.h"
 #include "daemon/log.h"
 #include "manager/meter/meter-internal.h"
@@ -66,7 +67,7 @@ static size_t find_part(const struct instance *instance, const struct device *de
 static void add_sample(struct guest *guest, size_t part, const struct sampler_packet *packet)
 {
         struct meter_guest_part *mine = &guest->meter.part[part];
-        uint64_t now_ns = meter_now();
+        uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
         uint64_t life_ns = guest->meter.record.life_ns + (now_ns - guest->meter.since_ns);
         uint64_t period_ns = packet->use.period_us * 1000;
 
@@ -76,8 +77,8 @@ static void add_sample(struct guest *guest, size_t part, const struct sampler_pa
                 uint32_t percent = packet->use.percent[engine];
 
                 mine->told_percent[engine] = percent < 100 ? percent : 100;
-                meter_source_add(guest, part, (enum meter_engine)engine,
-                                 rate_estimate(percent, period_ns));
+                meter_add_use(guest, part, (enum meter_engine)engine,
+                              rate_estimate(percent, period_ns));
         }
         mine->told_until_ns = now_ns + TOLD_NS;
 }
@@ -188,7 +189,7 @@ static int on_packet(sd_event_source *source, int fd, uint32_t events, void *use
         log_event(LOG_LEVEL_WARNING, "the sampler has ended; it is started again after a while",
                   "seconds=%d", (int)(RETRY_NS / 1000000000u));
         hang_up(sampler);
-        sampler->retry_ns = meter_now() + RETRY_NS;
+        sampler->retry_ns = clock_now(CLOCK_MONOTONIC) + RETRY_NS;
         return 0;
 }
 
@@ -251,13 +252,13 @@ void meter_sampler_tick(struct meter_sampler *sampler)
 {
         int r;
 
-        if (sampler->source || meter_now() < sampler->retry_ns)
+        if (sampler->source || clock_now(CLOCK_MONOTONIC) < sampler->retry_ns)
                 return;
         r = start(sampler);
         if (r < 0) {
                 log_event(LOG_LEVEL_ERROR, "the sampler cannot be started", "error=\"%s\"",
                           strerror(-r));
-                sampler->retry_ns = meter_now() + RETRY_NS;
+                sampler->retry_ns = clock_now(CLOCK_MONOTONIC) + RETRY_NS;
         }
 }
 

@@ -5,7 +5,6 @@
  * nanosecond is settled once.
  */
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "daemon/log.h"
@@ -14,24 +13,6 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
-
-uint64_t meter_now(void)
-{
-        struct timespec now;
-
-        (void)clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-uint64_t meter_wall_now(void)
-{
-        struct timespec now;
-
-        (void)clock_gettime(CLOCK_REALTIME, &now);
-        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* Settling. */
 
 bool meter_has(const struct guest *guest)
 {
@@ -196,7 +177,8 @@ void meter_settle(struct meter *meter, struct instance *instance, uint64_t now_n
 
 void meter_read_wall(struct meter *meter, uint64_t now_ns)
 {
-        int64_t step = wall_read(&meter->wall, now_ns / NS_PER_MS, meter_wall_now() / NS_PER_MS);
+        int64_t step =
+                wall_read(&meter->wall, now_ns / NS_PER_MS, clock_now(CLOCK_REALTIME) / NS_PER_MS);
 
         if (step)
                 log_event(LOG_LEVEL_NOTICE,
@@ -206,7 +188,7 @@ void meter_read_wall(struct meter *meter, uint64_t now_ns)
 
 uint64_t meter_settle_all(struct meter *meter)
 {
-        uint64_t now_ns = meter_now();
+        uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
         struct instance *instance;
 
         meter_read_wall(meter, now_ns);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "manager/meter/meter-internal.h"
 #include "manager/meter/meter-outside.h"
 #include "manager/meter/meter-sampler.h"
@@ -68,7 +69,7 @@ static void look_outside(const struct meter_source *source, struct meter_outside
 
 void meter_source_tick(struct meter_source *source, struct meter_outside *outside)
 {
-        uint64_t now_ns = meter_now();
+        uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
 
         if (source->sampler)
                 meter_sampler_tick(source->sampler);
@@ -92,16 +93,6 @@ enum meter_source_kind meter_source_get_kind(const struct meter_source *source,
         return device->meter.has_samples ? METER_SOURCE_SAMPLES : METER_SOURCE_NONE;
 }
 
-void meter_source_add(struct guest *guest, size_t part, enum meter_engine engine, uint64_t ns)
-{
-        struct meter_guest_part *mine = &guest->meter.part[part];
-
-        if (engine == METER_SM && guest->instance->part[part].device->meter.has_turns)
-                mine->weight_ns += ns;
-        else
-                mine->new_ns[engine] += ns;
-}
-
 /* Whose use of @device it is: of the part that had it when all was settled, for its use is not settled yet. */
 static size_t find_part(const struct instance *instance, uint32_t device)
 {
@@ -120,7 +111,7 @@ static void add_count(struct guest *guest, size_t part, uint32_t device, enum me
 {
         uint64_t *seen = &guest->meter.seen_ns[device][engine];
 
-        meter_source_add(guest, part, engine, count >= *seen ? count - *seen : count);
+        meter_add_use(guest, part, engine, count >= *seen ? count - *seen : count);
         *seen = count;
 }
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "daemon/log.h"
 #include "manager/meter/meter-internal.h"
 #include "manager/meter/meter-outside.h"
@@ -17,7 +18,6 @@
 #include "manager/schedule/schedule.h"
 
 /* With very many processes once in two seconds. */
-#define BUSY_INTERVAL_US  250000
 #define BUSY_MOST_US      2000000
 #define QUIET_INTERVAL_US 1000000
 
@@ -149,7 +149,7 @@ static size_t sample(struct meter *meter)
         size_t n = 0;
 
         ask_turns(meter);
-        now_ns = meter_now();
+        now_ns = clock_now(CLOCK_MONOTONIC);
         meter_read_wall(meter, now_ns);
         at_us = wall_stamp(&meter->stamps, &meter->wall) * 1000;
         period_ns = now_ns - meter->sampled_ns;
@@ -166,13 +166,6 @@ static size_t sample(struct meter *meter)
                 meter_outside_tick(meter->outside);
         }
         return n;
-}
-
-static void arm(struct meter *meter, uint64_t in_us, uint64_t accuracy_us)
-{
-        (void)sd_event_source_set_time_accuracy(meter->timer, accuracy_us);
-        (void)sd_event_source_set_time_relative(meter->timer, in_us);
-        (void)sd_event_source_set_enabled(meter->timer, SD_EVENT_ONESHOT);
 }
 
 static uint64_t get_write_interval(const struct meter *meter, size_t n)
@@ -207,25 +200,34 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
                 meter_books_write(meter);
         pace_end(&meter->pace);
         if (n)
-                arm(meter, pace_get_interval(&meter->pace), 1000);
+                meter_arm(meter, pace_get_interval(&meter->pace), 1000);
         else
-                arm(meter, QUIET_INTERVAL_US, QUIET_ACCURACY_US);
+                meter_arm(meter, QUIET_INTERVAL_US, QUIET_ACCURACY_US);
         return 0;
-}
-
-/* The first after a pause: what was not sampled then is not part of the next period. */
-void meter_wake(struct meter *meter)
-{
-        if (!meter->timer)
-                return;
-        meter->sampled_ns = meter_now();
-        arm(meter, BUSY_INTERVAL_US, 1000);
 }
 
 void meter_write(struct meter *meter)
 {
         meter_sync(meter);
         meter_books_write(meter);
+}
+
+size_t meter_clear_accounting(struct instance *instance)
+{
+        struct meter *meter = instance->manager->meter;
+        size_t n = 0;
+
+        if (!meter)
+                return 0;
+        meter_sync(meter);
+        meter_books_clear(meter, instance);
+        for (size_t i = 0; i < instance->n_parts; i++) {
+                n = accounting_clear(&instance->part[i].meter.accounting);
+                instance->part[i].meter.must_republish = true;
+        }
+        meter_page_update(instance);
+        meter_books_write(meter);
+        return n;
 }
 
 struct ledger_thread *meter_get_ledger(struct meter *meter)
@@ -267,12 +269,12 @@ int meter_new(struct meter **ret_meter, struct manager *manager)
         if (!meter)
                 return -ENOMEM;
         meter->manager = manager;
-        meter->pace = (struct pace){ .least_us = BUSY_INTERVAL_US,
+        meter->pace = (struct pace){ .least_us = METER_BUSY_US,
                                      .most_us = BUSY_MOST_US,
                                      .part = BUSY_PART };
         allowance_init(&meter->allowance);
         allowance_init(&meter->vgpu_allowance);
-        meter->sampled_ns = meter->written_ns = meter_now();
+        meter->sampled_ns = meter->written_ns = clock_now(CLOCK_MONOTONIC);
         meter_read_wall(meter, meter->sampled_ns);
         r = meter_outside_new(&meter->outside, manager);
         if (r == 0)
