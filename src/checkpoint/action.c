@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "checkpoint/driver.h"
 #include "checkpoint/hold.h"
 #include "checkpoint/holder.h"
@@ -398,7 +399,8 @@ void action_run(const struct checkpoint_wire_request *request, const int *pidfds
 {
         struct job job = { .socket = socket,
                            .request = request,
-                           .deadline_ms = job_now_ns() / 1000000 + request->timeout_ms,
+                           .deadline_ms =
+                                   clock_now(CLOCK_MONOTONIC) / NS_PER_MS + request->timeout_ms,
                            .answer.header = { CHECKPOINT_WIRE_MAGIC, CHECKPOINT_ANSWER } };
 
         if (request->timeout_ms == CHECKPOINT_FOREVER_MS)

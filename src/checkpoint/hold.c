@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/paths.h"
 #include "base/process-stat.h"
 #include "checkpoint/whereabouts.h"
@@ -53,10 +54,7 @@ DEFINE_CLEANUP(DIR *, closedir);
 
 static uint64_t now_ms(void)
 {
-        struct timespec time;
-
-        clock_gettime(CLOCK_MONOTONIC, &time);
-        return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+        return clock_now(CLOCK_MONOTONIC) / NS_PER_MS;
 }
 
 static void pause_ns(long ns)

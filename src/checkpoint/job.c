@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "checkpoint/driver.h"
@@ -88,12 +87,4 @@ bool job_caller_is_gone(const struct job *job)
         struct pollfd fd = { .fd = job->socket, .events = POLLRDHUP };
 
         return job->socket >= 0 && poll(&fd, 1, 0) > 0;
-}
-
-uint64_t job_now_ns(void)
-{
-        struct timespec time;
-
-        clock_gettime(CLOCK_MONOTONIC, &time);
-        return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }

@@ -66,6 +66,4 @@ bool job_is_dead(const struct job *job, int i, int timeout_ms);
 /* job_caller_is_gone() - has the process ended that made the request? */
 bool job_caller_is_gone(const struct job *job);
 
-uint64_t job_now_ns(void);
-
 #endif

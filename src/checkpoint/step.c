@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/freezer.h"
 #include "base/packet.h"
@@ -27,7 +28,7 @@
 static CUresult call_lock(struct job *job, int i)
 {
         CUcheckpointLockArgs args = { 0 }; /* a time-out of 0 waits for ever */
-        uint64_t now_ms = job_now_ns() / 1000000, left_ms;
+        uint64_t now_ms = clock_now(CLOCK_MONOTONIC) / NS_PER_MS, left_ms;
 
         if (job->deadline_ms != UINT64_MAX) {
                 left_ms = job->deadline_ms > now_ms ? job->deadline_ms - now_ms : 1;
@@ -244,9 +245,9 @@ static int run_step(struct job *job, int i, enum step step)
         tell(job, i, steps[step].call);
         if (check_fault(job, i, steps[step].before) < 0)
                 return -1;
-        start = job_now_ns();
+        start = clock_now(CLOCK_MONOTONIC);
         code = steps[step].run(job, i);
-        *time += job_now_ns() - start;
+        *time += clock_now(CLOCK_MONOTONIC) - start;
         tell(job, i, "");
         if (code != CUDA_SUCCESS)
                 return fail(job, i, steps[step].call, code);

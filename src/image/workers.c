@@ -5,9 +5,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 /* Requests on their way to the disk, of each thread; without io_uring a thread has one. */
 #define IN_FLIGHT     8
@@ -39,10 +39,7 @@ void workers_fail_file(struct workers *workers, const struct image_data_file *fi
 
 double workers_now(void)
 {
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+        return (double)clock_now(CLOCK_MONOTONIC) / NS_PER_S;
 }
 
 static char *new_buffer(struct workers *workers)

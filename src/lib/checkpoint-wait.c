@@ -3,8 +3,8 @@
 
 #include <math.h>
 #include <poll.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "lib/checkpoint-handle.h"
 
 int vgpu_checkpoint_get_state(struct vgpu_checkpoint *checkpoint,
@@ -52,10 +52,7 @@ int vgpu_checkpoint_get_restore_thread(struct vgpu_checkpoint *checkpoint, pid_t
 
 static double now(void)
 {
-        struct timespec time;
-
-        clock_gettime(CLOCK_MONOTONIC, &time);
-        return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+        return (double)clock_now(CLOCK_MONOTONIC) / NS_PER_S;
 }
 
 /* The driver tells nobody of a change: we look again, at first soon, then every 25 ms. */

@@ -11,6 +11,8 @@
 #include <openvgpu/manager.h>
 #include <openvgpu/operation.h>
 
+#include "base/clock.h"
+
 DEFINE_CLEANUP(struct vgpu_device_list *, vgpu_device_list_free);
 DEFINE_CLEANUP(struct vgpu_manager *, vgpu_manager_free);
 DEFINE_CLEANUP(struct vgpu_instance *, vgpu_instance_free);
@@ -27,10 +29,7 @@ struct box {
 
 double image_now(void)
 {
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+        return (double)clock_now(CLOCK_MONOTONIC) / NS_PER_S;
 }
 
 int image_set_error(struct vgpu_client *client, const struct image_error *error)

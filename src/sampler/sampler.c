@@ -12,6 +12,7 @@
 
 #include "abi/nvml.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/privilege.h"
 #include "sampler/library.h"
 #include "sampler/present.h"
@@ -30,10 +31,7 @@ struct device {
 
 static unsigned long long now_us(void)
 {
-        struct timespec now;
-
-        (void)clock_gettime(CLOCK_REALTIME, &now);
-        return (unsigned long long)now.tv_sec * 1000000u + (unsigned long long)now.tv_nsec / 1000u;
+        return clock_now(CLOCK_REALTIME) / NS_PER_US;
 }
 
 static struct device *find_devices(char **uuids, uint16_t n)

@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "sim/call.h"
 #include "sim/context.h"
 #include "sim/memory-file.h"
@@ -49,10 +50,7 @@ static void set_state(CUprocessState state)
 
 static uint64_t now_ms(void)
 {
-        struct timespec time;
-
-        (void)clock_gettime(CLOCK_MONOTONIC, &time);
-        return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+        return clock_now(CLOCK_MONOTONIC) / NS_PER_MS;
 }
 
 /* False: the time is over, or the caller is gone. @deadline 0: for ever. */
