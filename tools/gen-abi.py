@@ -30,7 +30,8 @@ class Row(NamedTuple):
 
     @property
     def n_batch(self):
-        return BATCH_ARGUMENTS["_v2" if "_v2" in self.name else ""]
+        """Its arguments; 0: it is no batch."""
+        return BATCH_ARGUMENTS.get(self.ranges, {}).get("_v2" if "_v2" in self.name else "", 0)
 
     @property
     def is_per_thread(self):
@@ -86,7 +87,7 @@ def gate_entries(rows, _):
     yield from (f"GATE_ENTRY({row.name}, {row.gate})" for row in rows if row.gate != "hide")
 
 
-BATCH_ARGUMENTS = {"": 9, "_v2": 8}  # cuMemcpyBatchAsync(); that of before CUDA 13 says which one failed
+BATCH_ARGUMENTS = {"batch": {"": 9, "_v2": 8}, "3d-batch": {"": 5, "_v2": 4}}  # those of before CUDA 13 say which one failed
 
 
 def one_range(path, text):
@@ -103,13 +104,18 @@ def one_range(path, text):
 
 def is_good(row):
     """The C expression whether all ranges of a call are good."""
-    if row.ranges in ("-", "array", "old", "unseen"):
+    if row.ranges in ("-", "array", "old"):
         return "true"
     if row.ranges in ("2d", "3d"):
         return f"range_{row.ranges}_is_good(a0)"
     if row.ranges == "batch":
         return f"range_batch_is_good(a0, a1, a2, a3, {'a7' if row.n_batch == 9 else '0'})"
-    return " && ".join(one_range(row.name, text) for text in row.ranges.split(","))
+    if row.ranges == "3d-batch":
+        return f"range_3d_batch_is_good(a0, a1, {'a2' if row.n_batch == 5 else '0'})"
+    good = " && ".join(one_range(row.name, text) for text in row.ranges.split(","))
+    if row.base.startswith("cuMemset") and row.base.endswith("Async"):
+        good += f" || range_is_captured(a{row.n_arguments - 1}, {str(row.is_per_thread).lower()})"
+    return good
 
 
 def gate_patience(rows, prototypes):
@@ -119,7 +125,7 @@ def gate_patience(rows, prototypes):
             prototype = prototypes.get(sim_target(rows, row).name if row.sim != "refuse" else row.name)
             if prototype and len(prototype.arguments.split(",")) != row.n_arguments:
                 sys.exit(f"{row.name}: has other than {row.n_arguments} arguments in the header")
-        if row.n_arguments or row.ranges == "batch":
+        if row.n_arguments or row.n_batch:
             names = [f"a{i}" for i in range(row.n_arguments or row.n_batch)]
             parameters = ", ".join("uint64_t " + name for name in names)
             macro = "GATE_PATIENCE" if row.n_arguments else "GATE_RANGED"

@@ -63,6 +63,8 @@ CUresult our_cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode 
         struct graph_memory *memory;
         CUgraphNodeParams space;
 
+        if (!hook_is_node_good(params))
+                return CUDA_ERROR_INVALID_VALUE;
         if (!is_allocation(params))
                 return DRIVER(cuGraphAddNode)(node, graph, dependencies, n,
                                               hook_complete_node(params, &space));
@@ -81,6 +83,8 @@ CUresult our_cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNo
         struct graph_memory *memory;
         CUgraphNodeParams space;
 
+        if (!hook_is_node_good(params))
+                return CUDA_ERROR_INVALID_VALUE;
         if (!is_allocation(params))
                 return DRIVER(cuGraphAddNode_v2)(node, graph, dependencies, edges, n,
                                                  hook_complete_node(params, &space));

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Graph nodes without a context.
+ * Nodes of graphs that copy or set memory.
  *
+ * A copy is looked at as one outside of graphs is (range.h); of sets the driver takes any.
+ *
+ * A node may have no context.
  * Such a node copies or sets ordinary memory, and the driver looks up the context in which the memory was
  * allocated. The gate's memory has none, for the driver: it gets the current one.
  */
@@ -10,6 +13,7 @@
 #include "gate/entry.h"
 #include "gate/hook.h"
 #include "gate/patience.h"
+#include "gate/range.h"
 
 static CUcontext node_context(CUcontext context, bool is_ours)
 {
@@ -44,9 +48,22 @@ CUgraphNodeParams *hook_complete_node(CUgraphNodeParams *params, CUgraphNodePara
         return params;
 }
 
+static bool is_copy_good(const CUDA_MEMCPY3D *copy)
+{
+        return range_3d_is_good((uint64_t)(uintptr_t)copy);
+}
+
+bool hook_is_node_good(const CUgraphNodeParams *params)
+{
+        return !params || params->type != CU_GRAPH_NODE_TYPE_MEMCPY ||
+               is_copy_good(&params->memcpy.copyParams);
+}
+
 CUresult our_cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                                   size_t n, const CUDA_MEMCPY3D *copy, CUcontext context)
 {
+        if (!is_copy_good(copy))
+                return CUDA_ERROR_INVALID_VALUE;
         return DRIVER(cuGraphAddMemcpyNode)(node, graph, dependencies, n, copy,
                                             copy_context(copy, context));
 }
@@ -64,6 +81,8 @@ CUresult our_cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
         struct patience patience = PATIENCE(cuGraphExecMemcpyNodeSetParams);
         CUresult result;
 
+        if (!is_copy_good(copy))
+                return CUDA_ERROR_INVALID_VALUE;
         context = copy_context(copy, context);
         do
                 result = DRIVER(cuGraphExecMemcpyNodeSetParams)(exec, node, copy, context);
@@ -88,6 +107,8 @@ CUresult our_cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *params)
 {
         CUgraphNodeParams space;
 
+        if (!hook_is_node_good(params))
+                return CUDA_ERROR_INVALID_VALUE;
         return DRIVER(cuGraphNodeSetParams)(node, hook_complete_node(params, &space));
 }
 
@@ -97,6 +118,8 @@ CUresult our_cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgrap
         CUgraphNodeParams space;
         CUresult result;
 
+        if (!hook_is_node_good(params))
+                return CUDA_ERROR_INVALID_VALUE;
         params = hook_complete_node(params, &space);
         do
                 result = DRIVER(cuGraphExecNodeSetParams)(exec, node, params);

@@ -20,6 +20,9 @@ bool hook_register_view(CUdeviceptr address, uint64_t size);
 /* hook_looks_ordinary() - is at @address what must look like ordinary memory: is it the gate's, or opened by legacy IPC? */
 bool hook_looks_ordinary(CUdeviceptr address);
 
+/* hook_is_node_good() - does it copy nothing beyond an allocation? */
+bool hook_is_node_good(const CUgraphNodeParams *params);
+
 /* hook_complete_node() - @params with the context that they lack, if in @space. */
 CUgraphNodeParams *hook_complete_node(CUgraphNodeParams *params, CUgraphNodeParams *space);
 

@@ -36,8 +36,8 @@ static bool is_spare(const struct mapping *mapping)
 static void publish_locked(const struct mapping *mapping)
 {
         if (mapping->is_outside)
-                return;
-        if (mapping->is_leaving)
+                range_set_outside(mapping->address, mapping->size);
+        else if (mapping->is_leaving)
                 range_set(mapping->address, mapping->size, 0);
         else if (mapping->block)
                 range_set_block(mapping->address, mapping->block);
@@ -358,20 +358,9 @@ bool memory_free(CUdeviceptr address, CUresult *ret_result)
 
 bool range_is_beyond(CUdeviceptr address, uint64_t size)
 {
-        CUdeviceptr last = address + size - 1;
-        const struct mapping *mapping;
         struct memory_info info;
-        bool is_beyond = false;
 
-        pthread_mutex_lock(&memory_lock);
-        if (last >= address && memory_find_locked(address, &info) &&
-            last - info.start >= info.size) {
-                mapping = mapping_table_find(last);
-                is_beyond = mapping && (mapping->requested || mapping->block) &&
-                            !memory_find_locked(last, &info);
-        }
-        pthread_mutex_unlock(&memory_lock);
-        return is_beyond;
+        return memory_find(address, &info) && size > info.size - (address - info.start);
 }
 
 static bool overlaps_mapping(CUdeviceptr address, uint64_t size)

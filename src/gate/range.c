@@ -3,11 +3,15 @@
 
 #include <stddef.h>
 
+#include "abi/cuda-batch.h"
+#include "gate/entry.h"
+
 /* All addresses are far behind it, or before it. */
 #define RANGE_NOWHERE ((uint64_t)1 << 63)
 
 _Atomic uint64_t range_base = RANGE_NOWHERE;
 _Atomic uint64_t range_page[RANGE_PAGES];
+_Atomic uint64_t range_outside_from, range_outside_to;
 
 void range_open(CUdeviceptr base)
 {
@@ -41,6 +45,16 @@ void range_set_block(CUdeviceptr address, const struct block *block)
         range_set(address, BLOCK_SIZE, RANGE_BLOCK | (uint64_t)(uintptr_t)block);
 }
 
+void range_set_outside(CUdeviceptr address, uint64_t size)
+{
+        uint64_t from = atomic_load(&range_outside_from), to = atomic_load(&range_outside_to);
+
+        if (to == 0 || address < from)
+                atomic_store(&range_outside_from, address);
+        if (address + size > to)
+                atomic_store(&range_outside_to, address + size);
+}
+
 static bool is_in_block(uint64_t word, uint64_t address, uint64_t size)
 {
         const struct block *block = (const struct block *)(uintptr_t)(word & ~RANGE_BLOCK);
@@ -55,6 +69,12 @@ bool range_is_good_in(uint64_t word, uint64_t address, uint64_t size)
         if (size == 0 || (word >= RANGE_BLOCK && is_in_block(word, address, size)))
                 return true;
         return !range_is_beyond(address, size);
+}
+
+bool range_is_good_outside(uint64_t address, uint64_t size)
+{
+        return size == 0 || address < atomic_load(&range_outside_from) ||
+               !range_is_beyond(address, size);
 }
 
 /* One end of a copy; @slices of @pitch * @height bytes. */
@@ -134,4 +154,47 @@ bool range_batch_is_good(uint64_t to, uint64_t from, uint64_t sizes, uint64_t n,
                 return false;
         }
         return true;
+}
+
+/* Of memory that an array is copied from or to, a row is counted in elements of which the driver knows the size. */
+static bool is_operand_good(const CUmemcpy3DOperand *operand, const CUDA_MEMCPY3D_BATCH_OP *copy)
+{
+        struct area area = { .type = CU_MEMORYTYPE_UNIFIED,
+                             .address = operand->ptr.ptr,
+                             .pitch = operand->ptr.rowLength,
+                             .height = operand->ptr.layerHeight };
+
+        if (copy->src.type != CU_MEMCPY_OPERAND_TYPE_POINTER ||
+            copy->dst.type != CU_MEMCPY_OPERAND_TYPE_POINTER)
+                return true;
+        if (area.pitch == 0)
+                area.pitch = copy->width;
+        if (area.height == 0)
+                area.height = copy->height;
+        return is_good(&area, copy->width, copy->height, copy->depth);
+}
+
+bool range_3d_batch_is_good(uint64_t n, uint64_t copies, uint64_t ret_failed)
+{
+        const CUDA_MEMCPY3D_BATCH_OP *copy = (const CUDA_MEMCPY3D_BATCH_OP *)(uintptr_t)copies;
+
+        for (uint64_t i = 0; copy && i < n; i++) {
+                if (is_operand_good(&copy[i].src, &copy[i]) &&
+                    is_operand_good(&copy[i].dst, &copy[i]))
+                        continue;
+                if (ret_failed)
+                        *(size_t *)(uintptr_t)ret_failed = i;
+                return false;
+        }
+        return true;
+}
+
+bool range_is_captured(uint64_t stream, bool is_per_thread)
+{
+        CUstream handle = (CUstream)(uintptr_t)stream;
+        int status = CU_STREAM_CAPTURE_STATUS_NONE;
+        CUresult result = is_per_thread ? DRIVER(cuStreamIsCapturing_ptsz)(handle, &status)
+                                        : DRIVER(cuStreamIsCapturing)(handle, &status);
+
+        return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }

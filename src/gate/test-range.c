@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/cuda-batch.h"
 #include "base/size.h"
 #include "base/test.h"
 #include "gate/entry.h"
 #include "gate/fake-guest.h"
+#include "gate/mapping.h"
 #include "gate/range.h"
 
 static char host[8 * MIB];
@@ -130,21 +132,137 @@ FAKE_TEST(test_so_are_slices_and_batches)
                                   (uint64_t)(uintptr_t)sizes, 1, 0));
 }
 
-/* What the driver says of these is not known: it shall say it. */
-FAKE_TEST(test_what_may_be_right_is_left_to_the_driver)
+/* As the driver: that another allocation follows does not matter. */
+FAKE_TEST(test_it_does_not_reach_into_the_next_allocation)
 {
-        CUdeviceptr first, second, pooled;
-        CUmemoryPool pool;
-        CUstream stream;
+        CUdeviceptr first, second, small, next;
 
         start();
         first = allocate(2 * MIB);
         second = allocate(2 * MIB);
-        check(second == first + 2 * MIB);
-        check(range_is_good(first, 4 * MIB)); /* into the next allocation, */
-        check(range_is_good(first, 2 * MIB + 1));
-        check(range_is_good(first, 5 * GIB)); /* or out of what is ours */
-        check(range_is_good(first + 2 * MIB, UINT64_MAX));
+        small = allocate(512);
+        next = allocate(512);
+        check(second == first + 2 * MIB && next == small + 512);
+        check(!range_is_good(first, 4 * MIB));
+        check(!range_is_good(first, 2 * MIB + 1));
+        check(!range_is_good(small, 1024));
+        check(!range_is_good(first, 5 * GIB)); /* nor out of what is ours */
+        check(!range_is_good(first + 2 * MIB, UINT64_MAX));
+        check(range_is_good(first, 2 * MIB) && range_is_good(second, 2 * MIB));
+}
+
+/* As in a process that has more than a TiB. */
+FAKE_TEST(test_it_is_the_same_outside_of_the_arena)
+{
+        struct mapping *arena = calloc(1, sizeof(*arena));
+        CUdeviceptr at;
+
+        start();
+        check(arena != NULL);
+        mapping_arena_open();
+        arena->size = RANGE_PAGES * BLOCK_SIZE;
+        check(mapping_table_place(arena) == 0);
+        at = allocate(3 * MIB);
+        check(at - range_base >= RANGE_PAGES * BLOCK_SIZE);
+        check(range_is_good(at, 3 * MIB) && range_is_good(at + 3 * MIB - 1, 1));
+        check(!range_is_good(at, 3 * MIB + 1));
+        check(!range_is_good(at + 3 * MIB - 1, 2));
+        check(range_is_good(at + 4 * MIB, 4 * MIB) && range_is_good(at - 1, 1));
+        check(cuMemFree_v2(at) == CUDA_SUCCESS);
+        check(range_is_good(at, 4 * MIB)); /* of no allocation */
+        mapping_table_remove(arena);
+}
+
+/* Each slice is as high and each row as long as the copy, where it does not say so. */
+FAKE_TEST(test_batches_of_slices_are_looked_at)
+{
+        CUDA_MEMCPY3D_BATCH_OP copies[2] = {
+                { .src.type = CU_MEMCPY_OPERAND_TYPE_POINTER,
+                  .dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER,
+                  .width = 256,
+                  .height = 4,
+                  .depth = 3 },
+        };
+        size_t failed = 7;
+
+        start();
+        copies[0].src.ptr.ptr = allocate(256 * 4 * 3);
+        copies[0].dst.ptr.ptr = allocate((2 * 16 + 4) * 512 - 256);
+        copies[0].dst.ptr.rowLength = 512;
+        copies[0].dst.ptr.layerHeight = 16;
+        copies[1] = copies[0];
+#define BATCH(n, failed) \
+        range_3d_batch_is_good(n, (uint64_t)(uintptr_t)copies, (uint64_t)(uintptr_t)(failed))
+        check(BATCH(2, NULL));
+        copies[1].dst.ptr.layerHeight = 17;
+        check(BATCH(1, NULL) && !BATCH(2, NULL) && !BATCH(2, &failed));
+        check(failed == 1);
+        copies[1].dst.ptr.layerHeight = 0;
+        check(BATCH(2, NULL));
+        copies[1].src.ptr.ptr++;
+        check(!BATCH(2, NULL));
+        copies[1].dst.type = CU_MEMCPY_OPERAND_TYPE_ARRAY; /* of elements of an unknown size */
+        check(BATCH(2, NULL));
+#undef BATCH
+}
+
+FAKE_TEST(test_nodes_that_copy_are_looked_at)
+{
+        CUDA_MEMCPY3D copy = { .srcMemoryType = CU_MEMORYTYPE_HOST,
+                               .srcHost = host,
+                               .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                               .WidthInBytes = 3 * MIB + 1,
+                               .Height = 1,
+                               .Depth = 1 };
+        CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_MEMCPY };
+        CUgraphNode node;
+        CUgraph graph;
+
+        start();
+        copy.dstDevice = allocate(3 * MIB);
+        params.memcpy.copyParams = copy;
+        check(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+        check_answer(cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, NULL),
+                     CUDA_ERROR_INVALID_VALUE);
+        check_answer(cuGraphAddNode(&node, graph, NULL, 0, &params), CUDA_ERROR_INVALID_VALUE);
+        check_answer(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &params),
+                     CUDA_ERROR_INVALID_VALUE);
+        check_answer(cuGraphNodeSetParams(NULL, &params), CUDA_ERROR_INVALID_VALUE);
+        check_answer(cuGraphExecNodeSetParams(NULL, NULL, &params), CUDA_ERROR_INVALID_VALUE);
+        check_answer(cuGraphExecMemcpyNodeSetParams(NULL, NULL, &copy, NULL),
+                     CUDA_ERROR_INVALID_VALUE);
+        copy.WidthInBytes = 3 * MIB;
+        check(cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, NULL) != CUDA_ERROR_INVALID_VALUE);
+}
+
+/* The driver takes such a set as it is, as a node of a graph; and no such copy. */
+FAKE_TEST(test_a_set_that_is_captured_is_left_to_the_driver)
+{
+        CUdeviceptr at;
+        CUstream stream;
+        CUgraph graph;
+
+        start();
+        at = allocate(3 * MIB - 16);
+        check(cuStreamCreate(&stream, 0) == CUDA_SUCCESS);
+        check(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+        check_answer(cuMemsetD8Async(at, 1, 3 * MIB, stream), CUDA_SUCCESS);
+        check_answer(cuMemsetD2D8Async(at, 1024, 1, 512, 3 * 1024 + 1, stream), CUDA_SUCCESS);
+        check_answer(cuMemcpyHtoDAsync_v2(at, host, 3 * MIB, stream), CUDA_ERROR_INVALID_VALUE);
+        check(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
+        check_answer(cuMemsetD8Async(at, 1, 3 * MIB, stream), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* What the driver says of these is not known: it shall say it. */
+FAKE_TEST(test_what_may_be_right_is_left_to_the_driver)
+{
+        CUdeviceptr second, pooled;
+        CUmemoryPool pool;
+        CUstream stream;
+
+        start();
+        second = allocate(2 * MIB);
+        check(range_is_good(second + 2 * MIB, 1)); /* of no allocation */
         check(range_is_good((CUdeviceptr)(uintptr_t)host, sizeof(host) * 2));
         check(cuStreamCreate(&stream, 0) == CUDA_SUCCESS);
         check(cuMemAllocAsync(&pooled, 100, stream) == CUDA_SUCCESS);
@@ -213,6 +331,11 @@ int main(void)
                 cmocka_unit_test(test_every_way_to_copy_or_set_is_looked_at),
                 cmocka_unit_test(test_rows_are_looked_at_where_they_end),
                 cmocka_unit_test(test_so_are_slices_and_batches),
+                cmocka_unit_test(test_it_does_not_reach_into_the_next_allocation),
+                cmocka_unit_test(test_it_is_the_same_outside_of_the_arena),
+                cmocka_unit_test(test_batches_of_slices_are_looked_at),
+                cmocka_unit_test(test_nodes_that_copy_are_looked_at),
+                cmocka_unit_test(test_a_set_that_is_captured_is_left_to_the_driver),
                 cmocka_unit_test(test_what_may_be_right_is_left_to_the_driver),
                 cmocka_unit_test(test_freed_memory_is_of_no_allocation),
                 cmocka_unit_test(test_what_is_known_of_small_ones_is_never_freed),
