@@ -40,10 +40,13 @@ class Refusals(case.Case):
     def test_a_process_in_which_a_profiler_was_used(self):
         """The driver answers 801 to its lock, for ever: what is to blame is no memory."""
         failure = os.path.join(self.host.directory, "fail")
-        library = os.path.join(self.host.directory, "libcupti.so.13")
-        shutil.copy(os.path.join(stage.ROOT, "lib/libopenvgpu.so.0"), library)
+        profiler, sanitizer = (os.path.join(self.host.directory, name)
+                               for name in ("libcupti.so.13", "libsanitizer-collection.so"))
+        for library in (profiler, sanitizer):
+            shutil.copy(os.path.join(stage.ROOT, "lib/libopenvgpu.so.0"), library)
         self.host.restart(OPENVGPU_SIM_FAIL_FILE=failure)
-        for loaded, words in ((library, "(CUPTI)"), ("", "holds something that cannot be suspended")):
+        for loaded, words in ((profiler, "(CUPTI)"), (sanitizer, "compute-sanitizer in it"),
+                              ("", "holds something that cannot be suspended")):
             guest = self.host.train(self.host.create("train"), "--size", "16M", LD_PRELOAD=loaded)
             with open(failure + ".draft", "w") as file:
                 file.write("cuCheckpointProcessLock@1=801")

@@ -23,16 +23,34 @@ static bool has_died(const struct guest *guest, const struct mover_done *done)
                process_get_start_time(guest->pid, &start_time) == -ESRCH;
 }
 
-/* A profiler that was used once leaves the process so for ever: the driver answers this to its lock. */
+/* Tools in the process to whose presence the driver's lock answers that it is not supported. */
+static const struct tool {
+        const char *library, *is, *remedy;
+} tools[] = {
+        /* one that was used once leaves the process so for ever */
+        { "libcupti.so", "a profiler in it (CUPTI)",
+          "it runs on; start it without torch.profiler, Nsight or whatever uses CUPTI" },
+        { "libsanitizer-collection.so", "compute-sanitizer in it",
+          "it runs on; start it without compute-sanitizer" },
+};
+
+static const struct tool *find_tool(pid_t pid)
+{
+        for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++)
+                if (process_maps(pid, tools[i].library))
+                        return &tools[i];
+        return NULL;
+}
+
 static void fail_unsupported(struct operation *operation, const struct guest *guest)
 {
-        if (process_maps(guest->pid, "libcupti.so"))
-                operation_fail(
-                        operation, -EOPNOTSUPP, "NotMovable",
-                        "it runs on; start it without torch.profiler, Nsight or whatever uses CUPTI",
-                        "process %d (%.40s) has a profiler in it (CUPTI), and the driver cannot "
-                        "checkpoint a process in which one was used",
-                        (int)guest->pid, guest->name);
+        const struct tool *tool = find_tool(guest->pid);
+
+        if (tool)
+                operation_fail(operation, -EOPNOTSUPP, "NotMovable", tool->remedy,
+                               "process %d (%.40s) has %s, and the driver cannot checkpoint a "
+                               "process in which one was used",
+                               (int)guest->pid, guest->name, tool->is);
         else
                 operation_fail(operation, -EOPNOTSUPP, "NotMovable",
                                "the driver cannot checkpoint e.g. managed memory",
