@@ -175,11 +175,12 @@ class Manager:
     def log(self):
         return self.log_path.read_text(errors="replace")
 
-    def settle(self):
-        """The programs have ended: until vgpud knows. What it knows no end of, it leaves to the next vgpud."""
+    def settle(self, name=None):
+        """The programs (of @name) have ended: until vgpud knows. What it knows no end of, it leaves to the next vgpud."""
         end = time.monotonic() + 20
         while time.monotonic() < end:
-            if not any(v["processes"] for v in (self.vgpu("ls", may_fail=True) or {"vgpus": []})["vgpus"]):
+            vgpus = (self.vgpu("ls", may_fail=True) or {"vgpus": []})["vgpus"]
+            if not any(v["processes"] for v in vgpus if name in (None, v["name"])):
                 return
             time.sleep(0.1)
 

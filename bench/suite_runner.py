@@ -67,6 +67,12 @@ class PytestPlugin:
         config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
         items[:] = chosen
 
+    def pytest_collectreport(self, report):
+        """A file that cannot be loaded is a test that ends with an error."""
+        if report.failed and self.choice.has(report.nodeid):
+            self.log.begin(report.nodeid)
+            self.log.end(report.nodeid, "error", report.longreprtext)
+
     def pytest_runtest_logstart(self, nodeid, location):
         del location
         self.outcome[nodeid] = ("passed", "")
@@ -91,7 +97,7 @@ class PytestPlugin:
 def run_pytest(log, folder, arguments):
     import pytest  # not for those without it
     os.chdir(folder)
-    return pytest.main(["-p", "no:cacheprovider", "-q", *arguments], plugins=[PytestPlugin(log)])
+    return pytest.main(["-p", "no:cacheprovider", "-q", "--continue-on-collection-errors", *arguments], plugins=[PytestPlugin(log)])
 
 
 class UnittestResult(unittest.TestResult):

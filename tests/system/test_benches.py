@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -76,6 +77,17 @@ WORKS = CUDA + """
 
     def test_more(self):
         self.check(6)
+"""
+
+SHORT = CUDA + """
+    def test_short(self):
+        allocate(1 << 20)
+"""
+
+ENDLESS = SHORT + """
+    def test_without_end(self):
+        while True:
+            time.sleep(1)
 """
 
 
@@ -152,6 +164,17 @@ class Benches(unittest.TestCase):
         self.assertRegex(output, r"others, moved: 2 tests: 2 passed;")
         self.assertRegex(output, r"others, operations: [1-9]\d* resume, [1-9]\d* suspend; it left \d+ times by itself")
         self.assertIn("differences without a reason: 0; programs lost by operations: 0", output)
+
+    def test_suites_beside_each_other(self):
+        """Each has a vGPU of its own. What the time limit cuts off is not compared."""
+        folder = self.suite("others", "unittest", SHORT)
+        shutil.copytree(folder / "others", folder / "slow")
+        (folder / "slow/test_suite.py").write_text(ENDLESS)
+        output = self.run_suite(folder, "--way", "vgpu", "--beside", 2, "--limit", PATIENCE / 2)
+        self.assertRegex(output, r"(?m)^others, vgpu: 1 tests: 1 passed;")
+        self.assertIn("  slow, native: the time limit came before the end", output)
+        self.assertIn("  slow, vgpu: the time limit came before the end", output)
+        self.assertIn("differences without a reason: 0", output)
 
     @unittest.skipUnless(importlib.util.find_spec("pytest"), "pytest is not installed")
     def test_suites_of_pytest(self):
