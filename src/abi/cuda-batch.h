@@ -2,7 +2,7 @@
 #ifndef ABI_CUDA_BATCH_H
 #define ABI_CUDA_BATCH_H
 
-/* What cuMemcpy3DBatchAsync() copies. */
+/* The structures of cuMemcpy3DBatchAsync(). */
 
 #include "abi/cuda-types.h"
 

@@ -156,7 +156,7 @@ bool range_batch_is_good(uint64_t to, uint64_t from, uint64_t sizes, uint64_t n,
         return true;
 }
 
-/* Of memory that an array is copied from or to, a row is counted in elements of which the driver knows the size. */
+/* Beside an array a row of memory is counted in its elements, and the driver knows their size. */
 static bool is_operand_good(const CUmemcpy3DOperand *operand, const CUDA_MEMCPY3D_BATCH_OP *copy)
 {
         struct area area = { .type = CU_MEMORYTYPE_UNIFIED,

@@ -23,7 +23,7 @@ static bool has_died(const struct guest *guest, const struct mover_done *done)
                process_get_start_time(guest->pid, &start_time) == -ESRCH;
 }
 
-/* Tools in the process to whose presence the driver's lock answers that it is not supported. */
+/* Tools that make the driver's lock answer, in the process that has them, that it is not supported. */
 static const struct tool {
         const char *library, *is, *remedy;
 } tools[] = {
