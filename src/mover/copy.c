@@ -126,6 +126,8 @@ static int copy_one(struct copy *copy, enum copy_direction direction, const stru
 {
         int r = 0;
 
+        if (copy->control->wait && part->host)
+                r = copy->control->wait(part, done, copy->control->userdata);
         for (uint64_t offset = 0; offset < part->length && r == 0; offset += PIECE_BYTES) {
                 uint64_t rest = part->length - offset;
                 uint64_t length = rest < PIECE_BYTES ? rest : PIECE_BYTES;

@@ -28,7 +28,9 @@ struct copy_part {
 
 struct copy_control {
         int (*progress)(uint64_t bytes_done, void *userdata); /* a failure ends the copy with it */
-        void *userdata;
+        /* Until the host's memory of @part is registered; NULL: it is. A failure ends the copy with it. */
+        int (*wait)(const struct copy_part *part, struct mover_done *done, void *userdata);
+        void *userdata;          /* of both */
         const atomic_bool *stop; /* once true, nothing more is queued */
         CUstream stream; /* of the caller, which waits for nothing on it: device_get_stream() */
         struct device *

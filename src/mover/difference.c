@@ -12,7 +12,7 @@
 #include "mover/device.h"
 #include "mover/driver.h"
 
-static bool has_known(const struct job *job)
+bool difference_is_known(const struct job *job)
 {
         const struct hash_value unknown = HASH_UNKNOWN;
 
@@ -60,7 +60,7 @@ void difference_find(struct difference *difference)
 {
         const struct job *job = difference->job;
 
-        if (!difference->is_under_way || !has_known(job))
+        if (!difference->is_under_way || !difference_is_known(job))
                 return;
         difference_wait(difference);
         if (difference->error < 0)

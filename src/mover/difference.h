@@ -6,7 +6,7 @@
  * What of a guest's memory the slabs have not got yet, by the hashes of its blocks (wire/mover.h).
  *
  * Nothing here fails a job: without hashes every block is one that the slabs have not got. Where none
- * is known beforehand, the device hashes while the copy runs.
+ * is known beforehand, the device hashes behind the copy.
  */
 
 #include <stdbool.h>
@@ -27,6 +27,9 @@ struct difference {
         struct mover_done failure; /* its driver call */
         uint64_t wait_ns;
 };
+
+/* difference_is_known() - are there hashes of what the slabs have? */
+bool difference_is_known(const struct job *job);
 
 /* difference_begin() - the device starts to hash the memory of @job, which is mapped. */
 void difference_begin(struct difference *difference, struct job *job, struct device *device);

@@ -209,6 +209,7 @@ void job_stop_staging(struct job *job)
         job->stop_staging = true;
         if (job->stage == JOB_QUEUED)
                 job->stage = JOB_FINISHED;
+        slabs_wake(job->slabs);
         while (job->stage == JOB_RUNNING)
                 pthread_cond_wait(&job->changed, &job->lock);
         pthread_mutex_unlock(&job->lock);
@@ -238,6 +239,7 @@ void job_end(struct job *job)
         pthread_mutex_lock(&job->lock);
         job->is_cancelled = job->must_stop = job->stop_staging = true;
         pthread_cond_broadcast(&job->changed);
+        slabs_wake(job->slabs);
         while (job->stage == JOB_RUNNING || job->run == JOB_RUNNING)
                 pthread_cond_wait(&job->changed, &job->lock);
         pthread_mutex_unlock(&job->lock);

@@ -38,7 +38,7 @@
  * How many threads a lane has. Copies share the bus, and one a direction fills it; the others let
  * small jobs pass large ones. Staging waits on nothing, so a run that waits for its staging ends.
  * Processes of one vGPU are checkpointed at the same time. Slabs and contexts change one after
- * another. A task that takes memory to hold it may wait for restores: a question for what is free
+ * another; before that slabs get their pages, several at a time: the kernel's lock is that of a file. A task that takes memory to hold it may wait for restores: a question for what is free
  * shall not wait behind that.
  */
 enum lane_name {
@@ -49,9 +49,11 @@ enum lane_name {
         LANE_CHECKPOINT,
         LANE_HOLD,
         LANE_LEND,
+        LANE_FILL,
+        LANE_LOAD,
         N_LANES
 };
-static const unsigned int n_lane_threads[] = { 1, 1, 4, 4, 8, 1, 1 };
+static const unsigned int n_lane_threads[] = { 1, 1, 4, 4, 8, 1, 1, 4, 1 };
 
 _Static_assert(sizeof(n_lane_threads) / sizeof(n_lane_threads[0]) == N_LANES, "one each");
 
@@ -63,6 +65,9 @@ struct mover {
         struct lendings lendings;
         atomic_uint n_staging;
         struct lane lanes[N_LANES];
+        struct task loading; /* of the hasher, while @is_loading */
+        atomic_bool is_loading;
+        atomic_uint n_slabs_coming;
         struct job *jobs;   /* main thread */
         atomic_uint n_jobs; /* that hold, or may hold, memory */
 };
@@ -86,6 +91,7 @@ struct request {
         struct task task; /* first: a task is a request */
         struct mover *mover;
         int (*run)(struct request *request, struct mover_done *done);
+        int error;               /* SLAB_ADD: of its beginning */
         struct job *job;         /* JOB_STAGE, JOB_RUN, JOB_END: a reference */
         struct lending *lending; /* LEND_END: what ends; NULL: it was lent by a mover before us */
         union packet packet;
@@ -139,12 +145,56 @@ static int run_key(struct request *request, struct mover_done *done)
         return hasher_set_key(&request->mover->device.hasher, request->fds[0]);
 }
 
-static int run_slab_add(struct request *request, struct mover_done *done)
+/* A job that comes next may use it, so it is there at once. */
+static int begin_slab(struct mover *mover, struct request *request)
 {
         const struct mover_slab *slab = &request->packet.slab;
 
-        return slab_add(&request->mover->slabs, &request->mover->device, slab->slab,
-                        request->fds[0], slab->size, done);
+        mover->n_slabs_coming++;
+        request->error = slab_begin(&mover->slabs, slab->slab, request->fds[0], slab->size);
+        return 0;
+}
+
+static void fill_slab(struct request *request)
+{
+        if (request->error == 0)
+                slab_fill(&request->mover->slabs, request->packet.slab.slab);
+}
+
+/*
+ * The process that gets a slab will be copied to it, and shall not wait for the driver to compile the kernel then. But
+ * while it does no slab is registered and no copy queued; a job that is there already does it itself, behind its copy.
+ */
+static void load_hasher(struct task *task)
+{
+        struct mover *mover = (struct mover *)((char *)task - offsetof(struct mover, loading));
+        struct mover_done ignored = { 0 };
+
+        if (device_enter(&mover->device, &ignored) == 0)
+                (void)device_load_hasher(&mover->device,
+                                         &ignored); /* the job tries again, and says why */
+        mover->is_loading = false;
+}
+
+static void load_hasher_ahead(struct mover *mover)
+{
+        if (!hasher_wants_loading(&mover->device.hasher) ||
+            atomic_exchange(&mover->is_loading, true))
+                return;
+        if (lane_add(&mover->lanes[LANE_LOAD], &mover->loading) < 0)
+                mover->is_loading = false;
+}
+
+static int run_slab_add(struct request *request, struct mover_done *done)
+{
+        struct mover *mover = request->mover;
+        int r = request->error;
+
+        if (r == 0)
+                r = slab_add(&mover->slabs, &mover->device, request->packet.slab.slab, done);
+        if (--mover->n_slabs_coming == 0 && mover->n_jobs == 0)
+                load_hasher_ahead(mover);
+        return r;
 }
 
 static int run_slab_zero(struct request *request, struct mover_done *done)
@@ -412,12 +462,13 @@ static int end_job(struct mover *mover, struct request *request)
         return 0;
 }
 
-/* The requests. @begin runs in the main thread, @run after it on @lane. */
+/* The requests. @begin runs in the main thread, then @prepare on a lane of its own, then @run on @lane. */
 static const struct operation {
         const char *name; /* in log lines */
         size_t size;
         size_t n_fds_max;
         int (*begin)(struct mover *mover, struct request *request);
+        void (*prepare)(struct request *request); /* on LANE_FILL */
         int (*run)(struct request *request, struct mover_done *done);
         enum lane_name lane;
         bool is_silent; /* no DONE when it succeeds */
@@ -426,7 +477,8 @@ static const struct operation {
         [MOVER_KEY] = { "key", sizeof(struct mover_header), .n_fds_max = 1, .run = run_key },
         [MOVER_CONTEXT] = { "context", sizeof(struct mover_context), .run = run_context },
         [MOVER_SLAB_ADD] = { "slab-add", sizeof(struct mover_slab), .n_fds_max = 1,
-                             .run = run_slab_add, .lane = LANE_SLAB },
+                             .begin = begin_slab, .prepare = fill_slab, .run = run_slab_add,
+                             .lane = LANE_SLAB },
         [MOVER_SLAB_ZERO] = { "slab-zero", sizeof(struct mover_slab), .run = run_slab_zero,
                               .lane = LANE_SLAB },
         [MOVER_SLAB_REMOVE] = { "slab-remove", sizeof(struct mover_slab), .run = run_slab_remove,
@@ -494,6 +546,17 @@ static void run_request(struct task *task)
         process_told();
 }
 
+static void prepare_request(struct task *task)
+{
+        struct request *request = (struct request *)task;
+        const struct operation *operation = &operations[request->packet.header.message];
+
+        operation->prepare(request);
+        task->run = run_request;
+        if (lane_add(&request->mover->lanes[operation->lane], task) < 0)
+                run_request(task);
+}
+
 static const struct operation *find_operation(const union packet *packet, size_t size, size_t n_fds)
 {
         const struct mover_header *header = &packet->header;
@@ -519,6 +582,8 @@ static struct lane *choose_lane(struct mover *mover, const struct request *reque
 {
         if (request->run == run_hold && request->packet.hold.bytes > 0)
                 return &mover->lanes[LANE_HOLD];
+        if (request->task.run == prepare_request)
+                return &mover->lanes[LANE_FILL];
         return &mover->lanes[operations[request->packet.header.message].lane];
 }
 
@@ -546,7 +611,7 @@ static int serve_one(struct mover *mover)
 
         request->mover = mover;
         request->run = operation->run;
-        request->task.run = run_request;
+        request->task.run = operation->prepare ? prepare_request : run_request;
         r = lane_add(choose_lane(mover, request), &request->task);
         if (r == 0)
                 TAKE(request);
@@ -577,7 +642,8 @@ static int mover_init(struct mover *mover, const char *uuid)
         int r;
 
         mover->uuid = uuid;
-        pthread_mutex_init(&mover->slabs.lock, NULL);
+        slabs_init(&mover->slabs);
+        mover->loading.run = load_hasher;
         pthread_mutex_init(&mover->holds.lock, NULL);
         pthread_mutex_init(&mover->lendings.lock, NULL);
         for (size_t i = 0; i < N_LANES; i++)

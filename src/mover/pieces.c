@@ -6,7 +6,8 @@
 
 #include "mover/driver.h"
 
-static int add_segment(struct job *job, const struct mover_segment *segment)
+static int add_segment(struct job *job, const struct mover_segment *segment,
+                       struct mover_done *done)
 {
         struct job_piece *piece = &job->pieces[job->n_pieces];
         int r;
@@ -16,7 +17,7 @@ static int add_segment(struct job *job, const struct mover_segment *segment)
                 return -EINVAL;
 
         r = slab_hold(job->slabs, segment->slab, segment->slab_offset, segment->length,
-                      &piece->host);
+                      &piece->host, done);
         if (r < 0)
                 return r == -ERANGE ? -EINVAL : r;
         job->n_held++;
@@ -28,7 +29,7 @@ static int add_segment(struct job *job, const struct mover_segment *segment)
         return 0;
 }
 
-static int find_segments(struct job *job)
+static int find_segments(struct job *job, struct mover_done *done)
 {
         int r = 0;
 
@@ -36,7 +37,7 @@ static int find_segments(struct job *job)
         if (!job->pieces)
                 return -ENOMEM;
         for (size_t i = 0; i < job->n_segments && r == 0; i++)
-                r = add_segment(job, &job->segments[i]);
+                r = add_segment(job, &job->segments[i], done);
         return r;
 }
 
@@ -108,7 +109,7 @@ int pieces_find(struct job *job, const struct device *device, struct mover_done 
         if (job->pieces)
                 return 0;
         if (job->kind != MOVER_PEER)
-                return find_segments(job);
+                return find_segments(job, done);
         if (!job_is_complete(job, &job->source))
                 return -EPROTO;
         return find_source(job, device, done);

@@ -26,8 +26,9 @@ struct transfer {
         struct device *device;
         const struct mover_header *request;
         struct mover_done *done;
-        uint64_t n_before;    /* bytes that were copied before: staged */
-        uint64_t n_unchanged; /* bytes that the slabs had */
+        uint64_t n_before;       /* bytes that were copied before: staged */
+        uint64_t n_unchanged;    /* bytes that the slabs had */
+        const atomic_bool *stop; /* of the copy under way */
         struct plan plan;
         struct difference difference; /* OUT */
         struct passing passing;
@@ -58,12 +59,20 @@ static int on_progress(uint64_t bytes_done, void *userdata)
         return driver_fault_point(transfer->done, "mover.copy-half");
 }
 
+static int wait_for_slab(const struct copy_part *part, struct mover_done *done, void *userdata)
+{
+        const struct transfer *transfer = userdata;
+
+        return slab_wait(transfer->job->slabs, part->region, transfer->stop, done);
+}
+
 static int copy(struct transfer *transfer, const atomic_bool *stop, uint64_t *ret_copied)
 {
         static const enum copy_direction directions[] = { [MOVER_OUT] = COPY_TO_HOST,
                                                           [MOVER_IN] = COPY_TO_DEVICE,
                                                           [MOVER_PEER] = COPY_BETWEEN_DEVICES };
         struct copy_control control = { .progress = on_progress,
+                                        .wait = wait_for_slab,
                                         .userdata = transfer,
                                         .stop = stop,
                                         .device = transfer->device,
@@ -73,6 +82,7 @@ static int copy(struct transfer *transfer, const atomic_bool *stop, uint64_t *re
 
         if (r < 0)
                 return r;
+        transfer->stop = stop;
         r = copy_run(directions[transfer->job->kind], transfer->plan.parts, transfer->plan.n_parts,
                      &control, ret_copied, transfer->done);
         device_put_stream(transfer->device, control.stream);
@@ -298,14 +308,25 @@ static void tell_hashes(struct transfer *transfer)
                 answer_hashes(transfer->request, job->hashes, job->n_hashes);
 }
 
+/*
+ * Where the hashes do not say what to copy the copy need not wait for the driver, which compiles the kernel when it is first
+ * used, and keeps the copy of a program waiting that has just been started.
+ */
+static bool hashes_first(const struct job *job)
+{
+        return job->hands_over || difference_is_known(job);
+}
+
 static int copy_changed(struct transfer *transfer)
 {
         struct difference *difference = &transfer->difference;
         struct job *job = transfer->job;
+        bool is_first = hashes_first(job);
         uint64_t n_copied;
         int r;
 
-        difference_begin(difference, job, transfer->device);
+        if (is_first)
+                difference_begin(difference, job, transfer->device);
         difference_find(difference);
         transfer->n_unchanged = transfer->n_before = difference->n_unchanged * HASH_BLOCK;
         r = plan_rest(&transfer->plan, job, &transfer->difference);
@@ -314,6 +335,8 @@ static int copy_changed(struct transfer *transfer)
                 r = copy(transfer, &job->is_cancelled, &n_copied);
         if (r == 0 && job->is_cancelled)
                 r = -ECANCELED;
+        if (r == 0 && !is_first)
+                difference_begin(difference, job, transfer->device);
         if (r == 0 && job->must_verify)
                 r = verify(transfer);
         if (r == 0) /* where nothing was copied, too */
@@ -353,12 +376,27 @@ static int copy_everything(struct transfer *transfer)
         return r;
 }
 
+/* A copy that trickles does not wait piece by piece. */
+static int wait_for_slabs(struct transfer *transfer)
+{
+        const struct job *job = transfer->job;
+        int r = 0;
+
+        for (size_t i = 0; i < job->n_pieces && r == 0; i++)
+                r = slab_wait(job->slabs, job->pieces[i].slab, &job->is_cancelled, transfer->done);
+        return r;
+}
+
 static int copy_out(struct transfer *transfer)
 {
+        int r;
+
         if (transfer->job->rate == 0)
                 return copy_changed(transfer);
-        return refresh_run(&transfer->plan, transfer->job, transfer->device, transfer->request,
-                           transfer->done);
+        r = wait_for_slabs(transfer);
+        return r < 0 ? r
+                     : refresh_run(&transfer->plan, transfer->job, transfer->device,
+                                   transfer->request, transfer->done);
 }
 
 static int run_transfer(struct transfer *transfer)

@@ -31,7 +31,8 @@ struct pool_reservation {
         pool_prepared_fn done; /* being prepared, or NULL */
         void *userdata;
         uint32_t device;
-        int error; /* of a preparation that has failed */
+        bool is_soon; /* a slab that is being pinned will do */
+        int error;    /* of a preparation that has failed */
 };
 
 struct pool {

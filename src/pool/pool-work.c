@@ -72,14 +72,21 @@ static void fail_preparations(struct pool *pool, const struct slab *slab, uint32
                         r->error = error;
 }
 
+static bool is_pinned(const struct slab *slab, const struct pool_reservation *reservation)
+{
+        uint32_t device = reservation->device;
+
+        return (slab->ready & pool_bit(device)) ||
+               (reservation->is_soon && slab->action == POOL_ADD && slab->action_device == device);
+}
+
 /* Zeroed for its owner, pinned, and nobody writes to it. */
 static bool is_prepared(const struct pool *pool, const struct pool_reservation *reservation)
 {
         for (size_t i = 0; i < reservation->n_extents; i++) {
                 const struct slab *slab = pool_find(pool, reservation->extents[i].slab);
 
-                if (!(slab->ready & pool_bit(reservation->device)) || slab->needs_zero ||
-                    slab->action == POOL_ZERO)
+                if (!is_pinned(slab, reservation) || slab->needs_zero || slab->action == POOL_ZERO)
                         return false;
         }
         return true;
@@ -168,8 +175,8 @@ void pool_shrink(struct pool *pool)
         }
 }
 
-int pool_prepare(struct pool *pool, struct pool_reservation *reservation, uint32_t device,
-                 pool_prepared_fn done, void *userdata, bool *ret_ready)
+static int prepare(struct pool *pool, struct pool_reservation *reservation, uint32_t device,
+                   bool is_soon, pool_prepared_fn done, void *userdata, bool *ret_ready)
 {
         if (reservation->done)
                 return -EBUSY;
@@ -178,6 +185,7 @@ int pool_prepare(struct pool *pool, struct pool_reservation *reservation, uint32
 
         reservation->device = device;
         reservation->error = 0;
+        reservation->is_soon = is_soon;
         if (is_prepared(pool, reservation)) {
                 *ret_ready = true;
                 return 0;
@@ -191,8 +199,34 @@ int pool_prepare(struct pool *pool, struct pool_reservation *reservation, uint32
                 reservation->done = NULL;
                 return reservation->error;
         }
-        *ret_ready = false;
+        *ret_ready = is_prepared(pool, reservation); /* soon, that is */
+        if (*ret_ready)
+                reservation->done = NULL;
         return 0;
+}
+
+int pool_prepare(struct pool *pool, struct pool_reservation *reservation, uint32_t device,
+                 pool_prepared_fn done, void *userdata, bool *ret_ready)
+{
+        return prepare(pool, reservation, device, false, done, userdata, ret_ready);
+}
+
+int pool_prepare_soon(struct pool *pool, struct pool_reservation *reservation, uint32_t device,
+                      pool_prepared_fn done, void *userdata, bool *ret_ready)
+{
+        return prepare(pool, reservation, device, true, done, userdata, ret_ready);
+}
+
+/* A failure is tried again by the preparation, which tells it. */
+void pool_begin(struct pool *pool, const struct pool_reservation *reservation, uint32_t device)
+{
+        for (size_t i = 0; i < reservation->n_extents; i++) {
+                struct slab *slab = pool_find(pool, reservation->extents[i].slab);
+
+                if (!slab->action && !(slab->ready & pool_bit(device)) &&
+                    start(pool, slab, POOL_ADD, device) < 0)
+                        return;
+        }
 }
 
 /* Ahead of demand. */

@@ -162,6 +162,16 @@ typedef void (*pool_prepared_fn)(struct pool_reservation *reservation, int error
 int pool_prepare(struct pool *pool, struct pool_reservation *reservation, uint32_t device,
                  pool_prepared_fn done, void *userdata, bool *ret_ready);
 
+/*
+ * pool_prepare_soon() - the same, but a slab that is being pinned will do: what is asked of the mover after that
+ * waits for it, slab by slab, and fails as the pinning fails.
+ */
+int pool_prepare_soon(struct pool *pool, struct pool_reservation *reservation, uint32_t device,
+                      pool_prepared_fn done, void *userdata, bool *ret_ready);
+
+/* pool_begin() - begin to pin on @device what is not pinned there: a preparation comes. Nothing is waited for. */
+void pool_begin(struct pool *pool, const struct pool_reservation *reservation, uint32_t device);
+
 /* pool_release() - give everything back, prepared, spare or not; NULL is fine. Returns NULL. */
 struct pool_reservation *pool_release(struct pool *pool, struct pool_reservation *reservation);
 

@@ -67,6 +67,58 @@ static void test_what_is_in_use_is_pinned_for_who_wants_all(void **state)
         assert_int_equal(fixture->n_told, 1); /* of the first preparation only */
 }
 
+static bool is_ready_soon(struct fixture *fixture, struct pool_reservation *reservation)
+{
+        bool ready = false;
+
+        assert_int_equal(
+                pool_prepare_soon(fixture->pool, reservation, 0, on_prepared, fixture, &ready), 0);
+        return ready;
+}
+
+static void test_what_is_being_pinned_is_ready_soon(void **state)
+{
+        struct fixture *fixture = *state;
+        struct pool_reservation *reservation = reserve(fixture, ALICE, 2 * SLAB);
+
+        assert_true(is_ready_soon(fixture, reservation));
+        assert_int_equal(fixture->n_works, 2);
+        assert_int_equal(end_all(fixture, POOL_ADD), 2);
+        assert_int_equal(fixture->n_told, 0);
+}
+
+static void test_what_has_to_be_zeroed_is_not_ready_soon(void **state)
+{
+        struct fixture *fixture = *state;
+        struct pool_reservation *reservation = reserve(fixture, ALICE, SLAB);
+
+        prepare(fixture, reservation, 0);
+        pool_release(fixture->pool, reservation);
+        while (fixture->n_works > 0) /* nothing is zeroed ahead */
+                end_work(fixture, 0, -EIO);
+        pool_device_lost(fixture->pool, 0);
+        reservation = reserve(fixture, BOB, 8 * SLAB); /* all that there is */
+        assert_false(is_ready_soon(fixture, reservation));
+        assert_true(end_all(fixture, POOL_ZERO) > 0);
+        assert_int_equal(fixture->n_told, 2);
+        assert_int_equal(fixture->told_error, 0);
+}
+
+static void test_a_preparation_finds_done_what_was_begun(void **state)
+{
+        struct fixture *fixture = *state;
+        struct pool_reservation *reservation = reserve(fixture, ALICE, 2 * SLAB);
+
+        pool_begin(fixture->pool, reservation, 0);
+        pool_begin(fixture->pool, reservation, 0);
+        assert_int_equal(fixture->n_works, 2);
+        end_work(fixture, 0, 0);
+        end_work(fixture, 0, -ENOMEM); /* is tried again */
+        assert_int_equal(fixture->n_told, 0);
+        assert_int_equal(prepare(fixture, reservation, 0), 0);
+        assert_true(is_ready_at_once(fixture, reservation));
+}
+
 static void test_nothing_is_begun_ahead_in_a_pause(void **state)
 {
         struct fixture *fixture = *state;
@@ -200,6 +252,9 @@ int main(void)
                 TEST(test_the_pool_grows_ahead_up_to_its_limit_one_slab_at_a_time),
                 TEST(test_what_others_have_pinned_is_pinned_for_who_wants_all),
                 TEST(test_what_is_in_use_is_pinned_for_who_wants_all),
+                TEST(test_what_is_being_pinned_is_ready_soon),
+                TEST(test_what_has_to_be_zeroed_is_not_ready_soon),
+                TEST(test_a_preparation_finds_done_what_was_begun),
                 TEST(test_nothing_is_begun_ahead_in_a_pause),
                 TEST(test_growing_ahead_rests_after_a_failure),
                 TEST(test_a_failed_pinning_fails_the_preparation_and_can_be_tried_again),

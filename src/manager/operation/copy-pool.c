@@ -53,7 +53,10 @@ int copy_pool_be_lone(struct guest *guest)
         return r;
 }
 
-/* prepare: all slabs of the guest's reservation are made ready on the jobs' devices, one after another. */
+/*
+ * prepare: all slabs of the guest's reservation are made ready on the jobs' devices, one after another. The copy begins
+ * with the first that are pinned.
+ */
 
 /* Processes wait at the same time: what counts is for how long one did. */
 void copy_pool_begin_wait(struct operation *operation)
@@ -93,8 +96,8 @@ static int prepare_on(struct guest_job *job)
 {
         struct operation *operation = job->guest->instance->operation;
         bool is_ready = false;
-        int r = pool_prepare(operation->instance->manager->pool, job->guest->reservation,
-                             job->device->index, on_prepared, job, &is_ready);
+        int r = pool_prepare_soon(operation->instance->manager->pool, job->guest->reservation,
+                                  job->device->index, on_prepared, job, &is_ready);
 
         if (r < 0 || is_ready)
                 return r;

@@ -140,14 +140,30 @@ static void on_context(struct mover *mover, const struct mover_done *done, void 
         operation_end_part(operation);
 }
 
+/*
+ * Host memory is pinned while the programs come to rest. Not sooner: with new pages coming in its address space the driver
+ * needs four times as long for a context.
+ */
+static void begin_pinning(const struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+                if (guest->reservation)
+                        pool_begin(operation->instance->manager->pool, guest->reservation,
+                                   operation->source.device[0]->index);
+}
+
 static void ask_context(struct operation *operation)
 {
         struct device *device;
         struct mover *mover;
         int r;
 
-        if (operation->n_contexts == operation->instance->n_parts)
+        if (operation->n_contexts == operation->instance->n_parts) {
+                begin_pinning(operation);
                 return;
+        }
         device = operation->source.device[operation->n_contexts];
         r = device_get_mover(device, &mover);
         if (r == 0)
