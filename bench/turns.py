@@ -33,7 +33,7 @@ class Worker:
         self.file = tempfile.NamedTemporaryFile(dir=bench.root)
         self.file.truncate(8 * WORDS)
         self.words = mmap.mmap(self.file.fileno(), 8 * WORDS)
-        self.process = subprocess.Popen([bench.worker, kind, str(bench.pace), self.file.name],
+        self.process = subprocess.Popen([bench.worker, kind, str(bench.pace), self.file.name, str(bench.devices)],
                                         env=environment or os.environ)
         bench.workers.append(self)
 
@@ -66,6 +66,7 @@ class Bench:
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="sched-", dir="/tmp"))
         self.worker = str(pathlib.Path(options.worker).resolve())
         self.workers, self.manager, self.solo = [], None, {}
+        self.devices = 1  # of each worker
         self.pace = int(subprocess.run([self.worker, "pace"], check=True, text=True,
                                        stdout=subprocess.PIPE).stdout)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What keeps a device busy in the benchmark of the scheduler: bench-worker KIND PACE FILE
+ * What keeps a device busy in the benchmark of the scheduler: bench-worker KIND PACE FILE [DEVICES]
  *
  * KIND  busy:MS   kernels that fill the device, of MS milliseconds when alone
  *       small     20 kernels of 20 us on a part of the device, then a wait: an interactive guest
@@ -8,11 +8,13 @@
  *       burst     one kernel of a millisecond every 50 ms: notes how long each took
  *       serve:LOAD  answers requests of 5 to 50 ms, which come at random times and would keep the device busy for
  *                 LOAD percent of the time: notes how long each took from when it came
+ *       exec      kernels of a millisecond for a third of a second, and then itself anew, by exec
  *       sleep     nothing
  *       pace      print how many rounds of the kernel's loop make a millisecond, and end
  * PACE  that number: all workers measure work alike, whoever else ran when they began
  * FILE  8192 words: [0] work done, in milliseconds of the whole device or in kernels; [1] ready;
  *       [2] set by others: end; [3] number of bursts or requests, [4...] the last ones in microseconds
+ * DEVICES  how many it uses, 1 or 2: the same on each at the same time
  *
  * Work is rounds of a loop and not time, so that a kernel that is held off the device does none.
  */
@@ -44,36 +46,65 @@ static const char kernels[] =
         "add.f32 %f1, %f1, %f4; add.f32 %f1, %f1, %f5; add.f32 %f1, %f1, %f6;\n"
         "setp.eq.f32 %p2, %f1, 0f12345678; @%p2 st.global.f32 [%d1], %f1; ret; }\n";
 
-static CUfunction spin;
-static CUdeviceptr memory;
+#define DEVICES_MAX 2
+
+static struct {
+        CUcontext context;
+        CUfunction spin;
+        CUdeviceptr memory;
+        CUevent events[2];
+} devices[DEVICES_MAX];
+static unsigned int n_devices = 1;
 static _Atomic uint64_t *words;
 static uint32_t pace;
+static char **command;
+
+static void use(unsigned int i)
+{
+        if (n_devices > 1)
+                must(DRIVER(cuCtxSetCurrent)(devices[i].context));
+}
 
 static void launch(uint32_t rounds, unsigned int blocks)
 {
-        void *parameters[] = { &rounds, &memory };
+        for (unsigned int i = 0; i < n_devices; i++) {
+                void *parameters[] = { &rounds, &devices[i].memory };
 
-        must(DRIVER(cuLaunchKernel)(spin, blocks, 1, 1, 256, 1, 1, 0, NULL, parameters, NULL));
+                use(i);
+                must(DRIVER(cuLaunchKernel)(devices[i].spin, blocks, 1, 1, 256, 1, 1, 0, NULL,
+                                            parameters, NULL));
+        }
 }
 
 static void finish(uint64_t done)
 {
-        must(DRIVER(cuCtxSynchronize)());
+        for (unsigned int i = 0; i < n_devices; i++) {
+                use(i);
+                must(DRIVER(cuCtxSynchronize)());
+        }
         atomic_fetch_add(&words[0], done);
 }
 
 /* Waits for the batch before the last one: the device is never without work. */
 static void finish_one_before(uint64_t done)
 {
-        static CUevent events[2];
         static unsigned int n;
 
-        for (int i = 0; n == 0 && i < 2; i++)
-                must(DRIVER(cuEventCreate)(&events[i], EVENT_BLOCKING | EVENT_WITHOUT_TIMING));
-        must(DRIVER(cuEventRecord)(events[n++ % 2], NULL));
-        if (n == 1)
+        for (unsigned int i = 0; i < n_devices; i++) {
+                CUevent *events = devices[i].events;
+
+                use(i);
+                for (int k = 0; n == 0 && k < 2; k++)
+                        must(DRIVER(cuEventCreate)(&events[k],
+                                                   EVENT_BLOCKING | EVENT_WITHOUT_TIMING));
+                must(DRIVER(cuEventRecord)(events[n % 2], NULL));
+        }
+        if (n++ == 0)
                 return;
-        must(DRIVER(cuEventSynchronize)(events[n % 2]));
+        for (unsigned int i = 0; i < n_devices; i++) {
+                use(i);
+                must(DRIVER(cuEventSynchronize)(devices[i].events[n % 2]));
+        }
         atomic_fetch_add(&words[0], done);
 }
 
@@ -98,7 +129,7 @@ static void work_memory(unsigned int ms)
 {
         (void)ms;
         for (unsigned int i = 0; i < 4; i++)
-                must(DRIVER(cuMemsetD32Async)(memory, i, (1u << 30) / 4, NULL));
+                must(DRIVER(cuMemsetD32Async)(devices[0].memory, i, (1u << 30) / 4, NULL));
         finish_one_before(4);
 }
 
@@ -147,6 +178,17 @@ static void work_serve(unsigned int load)
         note(arrival);
 }
 
+static void work_exec(unsigned int ms)
+{
+        double begin = now();
+
+        (void)ms;
+        while (now() - begin < 0.3)
+                work_busy(1);
+        finish(0);
+        execv("/proc/self/exe", command);
+}
+
 static void work_sleep(unsigned int ms)
 {
         (void)ms;
@@ -157,21 +199,27 @@ static const struct {
         const char *name;
         void (*work)(unsigned int ms);
 } kinds[] = { { "busy:", work_busy },  { "small", work_small },  { "memory", work_memory },
-              { "burst", work_burst }, { "serve:", work_serve }, { "sleep", work_sleep } };
+              { "burst", work_burst }, { "serve:", work_serve }, { "exec", work_exec },
+              { "sleep", work_sleep } };
 
-static void start(void)
+static void start_on(unsigned int i)
 {
-        CUcontext context;
         CUmodule module;
         CUdevice device;
 
-        must(DRIVER(cuInit)(0));
-        must(DRIVER(cuDeviceGet)(&device, 0));
-        must(DRIVER(cuDevicePrimaryCtxRetain)(&context, device));
-        must(DRIVER(cuCtxSetCurrent)(context));
+        must(DRIVER(cuDeviceGet)(&device, (int)i));
+        must(DRIVER(cuDevicePrimaryCtxRetain)(&devices[i].context, device));
+        must(DRIVER(cuCtxSetCurrent)(devices[i].context));
         must(DRIVER(cuModuleLoadData)(&module, kernels));
-        must(DRIVER(cuModuleGetFunction)(&spin, module, "spin"));
-        must(DRIVER(cuMemAlloc_v2)(&memory, 1u << 30));
+        must(DRIVER(cuModuleGetFunction)(&devices[i].spin, module, "spin"));
+        must(DRIVER(cuMemAlloc_v2)(&devices[i].memory, 1u << 30));
+}
+
+static void start(void)
+{
+        must(DRIVER(cuInit)(0));
+        for (unsigned int i = 0; i < n_devices; i++)
+                start_on(i);
         launch(1000, FULL);
         must(DRIVER(cuCtxSynchronize)());
 }
@@ -206,7 +254,9 @@ int main(int argc, char **argv)
         while (kind < sizeof(kinds) / sizeof(kinds[0]) &&
                strncmp(argv[1], kinds[kind].name, strlen(kinds[kind].name)) != 0)
                 kind++;
-        fd = argc == 4 ? open(argv[3], O_RDWR) : -1;
+        fd = argc >= 4 ? open(argv[3], O_RDWR) : -1;
+        n_devices = argc == 5 && strcmp(argv[4], "2") == 0 ? 2 : 1;
+        command = argv;
         if (kind == sizeof(kinds) / sizeof(kinds[0]) || fd < 0)
                 return 2;
         words = mmap(NULL, WORDS * sizeof(*words), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
