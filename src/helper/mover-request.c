@@ -25,10 +25,9 @@ int mover_key(struct mover *mover, int fd, mover_done_fn done, void *userdata)
                              (struct pending){ .done = done, .userdata = userdata });
 }
 
-int mover_context(struct mover *mover, bool wanted, mover_done_fn done, void *userdata)
+int mover_context(struct mover *mover, mover_done_fn done, void *userdata)
 {
-        struct mover_context message = { .header = mover_make_header(MOVER_CONTEXT, 0, 0),
-                                         .wanted = wanted };
+        struct mover_header message = mover_make_header(MOVER_CONTEXT, 0, 0);
 
         return mover_request(mover, &message, sizeof(message), NULL, 0,
                              (struct pending){ .done = done, .userdata = userdata });

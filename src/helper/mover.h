@@ -83,8 +83,8 @@ int mover_info(struct mover *mover, mover_info_fn done, void *userdata);
 /* mover_key() - once, before the first job: what it hashes with. @fd has a struct hash_key. */
 int mover_key(struct mover *mover, int fd, mover_done_fn done, void *userdata);
 
-/* mover_context() - create the device context (about 0.5 GiB of the device), or drop it. */
-int mover_context(struct mover *mover, bool wanted, mover_done_fn done, void *userdata);
+/* mover_context() - create the device context (about 0.5 GiB of the device). It goes with the mover. */
+int mover_context(struct mover *mover, mover_done_fn done, void *userdata);
 
 /* @fd stays the caller's in all functions here. */
 int mover_slab_add(struct mover *mover, uint32_t slab, int fd, uint64_t size, mover_done_fn done,

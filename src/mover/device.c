@@ -157,23 +157,6 @@ bool device_enter_existing(struct device *device)
         return is_there;
 }
 
-int device_drop(struct device *device, struct mover_done *done)
-{
-        int r = 0;
-
-        pthread_mutex_lock(&device->lock);
-        if (device->context)
-                r = DRIVER_CALL(done, cuDevicePrimaryCtxRelease_v2, device->id);
-        if (r == 0) {
-                device->context = NULL;
-                hasher_forget(&device->hasher);
-                margin_drop(&device->margin);
-                device->streams.n = 0; /* they went with it */
-        }
-        pthread_mutex_unlock(&device->lock);
-        return r;
-}
-
 bool device_has_context(struct device *device)
 {
         bool has;

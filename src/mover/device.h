@@ -59,9 +59,6 @@ int device_enter(struct device *device, struct mover_done *done);
 /* device_enter_existing() - the same if it is there; waits for no window. False: not. */
 bool device_enter_existing(struct device *device);
 
-/* device_drop() - destroy the context, if there is one. */
-int device_drop(struct device *device, struct mover_done *done);
-
 bool device_has_context(struct device *device);
 
 /*

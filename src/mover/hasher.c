@@ -187,7 +187,9 @@ static void unload(struct hasher *hasher)
                 driver.cuMemFreeHost(hasher->pinned_key);
         if (hasher->module)
                 driver.cuModuleUnload(hasher->module);
-        hasher_forget(hasher);
+        hasher->module = NULL;
+        hasher->kernel = NULL;
+        hasher->pinned_key = NULL;
 }
 
 static int load(struct hasher *hasher, CUdevice device, struct mover_done *done)
@@ -233,11 +235,4 @@ int hasher_load(struct hasher *hasher, CUdevice device, struct mover_done *done)
         }
         pthread_mutex_unlock(&hasher->lock);
         return r;
-}
-
-void hasher_forget(struct hasher *hasher)
-{
-        hasher->module = NULL;
-        hasher->kernel = NULL;
-        hasher->pinned_key = NULL;
 }

@@ -43,9 +43,6 @@ bool hasher_wants_loading(struct hasher *hasher);
  */
 int hasher_load(struct hasher *hasher, CUdevice device, struct mover_done *done);
 
-/* hasher_forget() - its context is gone. */
-void hasher_forget(struct hasher *hasher);
-
 /* A hash under way; an empty (zeroed) one is fine for finish and deinit. */
 struct hashing {
         CUstream stream;

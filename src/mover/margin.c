@@ -94,14 +94,6 @@ void margin_return(struct margin *margin)
         pthread_mutex_unlock(&margin->lock);
 }
 
-void margin_drop(struct margin *margin)
-{
-        pthread_mutex_lock(&margin->lock);
-        margin->wanted = 0;
-        give_back_locked(margin);
-        pthread_mutex_unlock(&margin->lock);
-}
-
 bool margin_is_lacking(struct margin *margin)
 {
         bool is_lacking;

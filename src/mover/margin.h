@@ -62,9 +62,6 @@ void margin_take(struct margin *margin, const struct room_taking *taking, CUdevi
 void margin_lend(struct margin *margin);
 void margin_return(struct margin *margin);
 
-/* margin_drop() - it is not wanted any more. */
-void margin_drop(struct margin *margin);
-
 /* margin_is_lacking() - is it to be taken: wanted, neither there nor lent, and not just tried in vain? */
 bool margin_is_lacking(struct margin *margin);
 

@@ -83,7 +83,6 @@ union packet {
         struct mover_checkpoint checkpoint;
         struct mover_hold hold;
         struct mover_lend lend;
-        struct mover_context context;
         char space[PACKET_SIZE_MAX];
 };
 
@@ -322,18 +321,10 @@ static int run_lend_end(struct request *request, struct mover_done *done)
         return r;
 }
 
-/* Slabs and mappings would go with the context, behind the manager's back; a thread that has a window looks in it. */
 static int run_context(struct request *request, struct mover_done *done)
 {
-        struct mover *mover = request->mover;
-
         (void)fault_point("mover.entering"); /* to wait; it cannot fail */
-        if (request->packet.context.wanted)
-                return device_enter(&mover->device, done);
-        if (!slabs_are_empty(&mover->slabs) || !holds_are_empty(&mover->holds) ||
-            mover->n_jobs > 0 || room_has_window(&mover->device.room))
-                return -EBUSY;
-        return device_drop(&mover->device, done);
+        return device_enter(&request->mover->device, done);
 }
 
 /* The main thread does these itself, before a lane or instead. A failure ends the program. */
@@ -475,7 +466,7 @@ static const struct operation {
 } operations[] = {
         [MOVER_INFO] = { "info", sizeof(struct mover_header), .run = run_info, .is_silent = true },
         [MOVER_KEY] = { "key", sizeof(struct mover_header), .n_fds_max = 1, .run = run_key },
-        [MOVER_CONTEXT] = { "context", sizeof(struct mover_context), .run = run_context },
+        [MOVER_CONTEXT] = { "context", sizeof(struct mover_header), .run = run_context },
         [MOVER_SLAB_ADD] = { "slab-add", sizeof(struct mover_slab), .n_fds_max = 1,
                              .begin = begin_slab, .prepare = fill_slab, .run = run_slab_add,
                              .lane = LANE_SLAB },

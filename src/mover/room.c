@@ -119,13 +119,3 @@ void room_close(struct room *room, enum room_window window)
         room->n_open[window]--;
         end_change(room);
 }
-
-bool room_has_window(struct room *room)
-{
-        bool has;
-
-        (void)pthread_mutex_lock(&room->lock);
-        has = room->n_open[ROOM_FREEING] > 0 || room->n_open[ROOM_RESTORING] > 0;
-        (void)pthread_mutex_unlock(&room->lock);
-        return has;
-}

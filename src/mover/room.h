@@ -72,9 +72,6 @@ void room_end(struct room_taking *taking);
 void room_open(struct room *room, enum room_window window);
 void room_close(struct room *room, enum room_window window);
 
-/* room_has_window() - is one open? It may be closed, or another be opened, by the time that this returns. */
-bool room_has_window(struct room *room);
-
 /* room_is_valid() - what is said above. With the lock, or where no other thread is. */
 bool room_is_valid(const struct room *room);
 

@@ -66,7 +66,7 @@ int slab_hold(struct slabs *slabs, uint32_t id, uint64_t offset, uint64_t length
               char **ret_address, struct mover_done *done);
 void slab_release(struct slabs *slabs, uint32_t id);
 
-/* slabs_are_empty() - none is registered, so the device context can be dropped. */
+/* slabs_are_empty() - is none registered? */
 bool slabs_are_empty(struct slabs *slabs);
 
 #endif

@@ -38,7 +38,7 @@
  *   LEND_END    call, pid, bytes          -> DONE      of a checkpoint: have that much in hand first
  *   CHECKPOINT  pid, action, bytes        -> DONE      ESRCH: the process has ended; EINPROGRESS: the driver
  *               (+1 pidfd)                             does not answer for it, see below
- *   CONTEXT     wanted                    -> DONE      create or drop the device context
+ *   CONTEXT                               -> DONE      create the device context
  *
  * Staging hides the copy of a resume behind the driver's restore. The guest can create its memory
  * only when its context is back (0.2 to 0.3 s). Until then the mover fills memory of its own on the
@@ -84,7 +84,7 @@
 #include "hash/hash.h"
 
 #define MOVER_WIRE_MAGIC   0x45564f4du /* "MOVE" */
-#define MOVER_WIRE_VERSION 9u
+#define MOVER_WIRE_VERSION 10u
 #define MOVER_SOCKET       3
 
 enum mover_message {
@@ -244,12 +244,6 @@ struct mover_checkpoint {
         uint64_t
                 bytes; /* RESUME: what the restore takes; SUSPEND: to hold afterwards, if possible */
         uint32_t call_ms; /* so long each call of the driver is waited for; 0: until it returns */
-        uint32_t reserved;
-};
-
-struct mover_context {
-        struct mover_header header;
-        uint32_t wanted;
         uint32_t reserved;
 };
 

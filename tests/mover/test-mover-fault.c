@@ -159,8 +159,7 @@ static void test_killed_anywhere_a_mover_fails_what_it_was_asked_once(void **sta
                 assert_int_equal(run_scenario(fixture, &scenario), -ECONNRESET);
                 await_loss(fixture);
                 assert_true(mover_is_lost(fixture->mover));
-                assert_int_equal(mover_context(fixture->mover, true, on_done, fixture),
-                                 -ECONNRESET);
+                assert_int_equal(mover_context(fixture->mover, on_done, fixture), -ECONNRESET);
                 assert_int_equal(fixture->n_done, scenario.n_asked);
                 stop_mover(fixture);
 
@@ -370,7 +369,7 @@ static void test_a_mover_that_cannot_start_is_lost(void **state)
         fixture->n_done = 0;
         fixture->devices = &nowhere;
         start_mover(fixture, 0);
-        assert_int_equal(mover_context(fixture->mover, true, on_done, fixture), 0);
+        assert_int_equal(mover_context(fixture->mover, on_done, fixture), 0);
         await_loss(fixture);
         assert_int_equal(fixture->n_done, 1);
         assert_int_equal(fixture->done.error, -ECONNRESET);

@@ -46,8 +46,7 @@ static void test_what_a_process_leaves_is_held_for_its_way_back(void **state)
         if (!getenv("TEST_SIMHOST"))
                 skip();
         start_mover(fixture, 0);
-        assert_int_equal(perform(fixture, mover_context(fixture->mover, true, on_done, fixture)),
-                         0);
+        assert_int_equal(perform(fixture, mover_context(fixture->mover, on_done, fixture)), 0);
         assert_int_equal(do_with(fixture, process.pid, MOVER_CHECKPOINT_SUSPEND, CONTEXT), 0);
         assert_int_equal(fixture->done.bytes, CONTEXT); /* measured */
         assert_true(fixture->done.is_held);
@@ -70,8 +69,7 @@ static void test_what_is_held_leaves_room_for_the_checkpoint_of_another(void **s
                 skip();
         target_start(&second);
         start_mover(fixture, 0);
-        assert_int_equal(perform(fixture, mover_context(fixture->mover, true, on_done, fixture)),
-                         0);
+        assert_int_equal(perform(fixture, mover_context(fixture->mover, on_done, fixture)), 0);
         taken = take_all_but(0); /* beside the margin, which is there */
         assert_int_equal(do_with(fixture, first.pid, MOVER_CHECKPOINT_SUSPEND, CONTEXT + 16 * MIB),
                          0);
@@ -139,8 +137,7 @@ static void test_what_is_held_is_free_when_it_is_let_go_and_when_the_mover_ends(
         uint64_t free_bytes;
 
         start_mover(fixture, 0);
-        assert_int_equal(perform(fixture, mover_context(fixture->mover, true, on_done, fixture)),
-                         0);
+        assert_int_equal(perform(fixture, mover_context(fixture->mover, on_done, fixture)), 0);
         free_bytes = free_on(0);
         for (int i = 0; i < 2; i++) { /* what there is already stays */
                 assert_int_equal(perform(fixture, mover_hold(fixture->mover, getpid(), 10 * MIB,
@@ -154,8 +151,6 @@ static void test_what_is_held_is_free_when_it_is_let_go_and_when_the_mover_ends(
         assert_int_equal(free_on(0), free_bytes - 16 * MIB);
         assert_int_equal(perform(fixture, mover_hold(fixture->mover, 1, TIB, on_done, fixture)),
                          -ENOMEM);
-        assert_int_equal(perform(fixture, mover_context(fixture->mover, false, on_done, fixture)),
-                         -EBUSY);
         assert_int_equal(
                 perform(fixture, mover_hold(fixture->mover, getpid(), 0, on_done, fixture)), 0);
         assert_int_equal(free_on(0), free_bytes);
@@ -225,7 +220,7 @@ static void test_what_is_let_go_for_a_restore_is_for_that_one_only(void **state)
         await_pause("mover.restoring");
         assert_int_equal(free_on(0), CONTEXT);
         resume_into(fixture, second.pid, &two);
-        assert_int_equal(mover_context(fixture->mover, true, on_answer, &three), 0);
+        assert_int_equal(mover_context(fixture->mover, on_answer, &three), 0);
         give_time(fixture, &two);
         give_time(fixture, &three);
         end_pause("mover.restoring");
@@ -256,8 +251,7 @@ static void test_a_restore_whose_room_is_taken_before_the_call_is_not_begun(void
         if (!getenv("TEST_SIMHOST"))
                 skip();
         start_mover_that_pauses_at(fixture, "mover.restoring");
-        assert_int_equal(perform(fixture, mover_context(fixture->mover, true, on_done, fixture)),
-                         0);
+        assert_int_equal(perform(fixture, mover_context(fixture->mover, on_done, fixture)), 0);
         assert_int_equal(do_with(fixture, process.pid, MOVER_CHECKPOINT_SUSPEND, CONTEXT), 0);
         taken = take_all_but(0);
         resume_into(fixture, process.pid, &answer);
@@ -283,8 +277,7 @@ static void test_a_device_that_is_lent_is_nobody_elses(void **state)
         uint64_t free_bytes;
 
         start_mover(fixture, 0);
-        assert_int_equal(perform(fixture, mover_context(fixture->mover, true, on_done, fixture)),
-                         0);
+        assert_int_equal(perform(fixture, mover_context(fixture->mover, on_done, fixture)), 0);
         free_bytes = free_on(0);
         assert_int_equal(
                 perform(fixture, mover_hold(fixture->mover, pid, 10 * MIB, on_done, fixture)), 0);
@@ -344,8 +337,7 @@ static void test_who_lets_go_late_leaves_what_was_taken_since(void **state)
         if (!getenv("TEST_SIMHOST"))
                 skip();
         start_mover_that_pauses_at(fixture, "mover.hold-dropping");
-        assert_int_equal(perform(fixture, mover_context(fixture->mover, true, on_done, fixture)),
-                         0);
+        assert_int_equal(perform(fixture, mover_context(fixture->mover, on_done, fixture)), 0);
         free_bytes = free_on(0);
         assert_int_equal(mover_hold(fixture->mover, process.pid, 0, on_done, fixture), 0);
         await_pause("mover.hold-dropping");

@@ -42,7 +42,7 @@ static void test_a_probe_without_a_driver_is_an_error(void **state)
         assert_null(devices);
 }
 
-static void test_the_context_comes_when_it_is_wanted_and_goes_again(void **state)
+static void test_the_context_comes_when_it_is_wanted(void **state)
 {
         struct fixture *fixture = *state;
 
@@ -52,30 +52,10 @@ static void test_the_context_comes_when_it_is_wanted_and_goes_again(void **state
         assert_int_equal(fixture->done.process_state, 0);
         assert_true(fixture->done.copy_ns == 0);
 
-        assert_int_equal(perform(fixture, mover_context(fixture->mover, true, on_done, fixture)),
-                         0);
+        assert_int_equal(perform(fixture, mover_context(fixture->mover, on_done, fixture)), 0);
         assert_int_equal(perform(fixture, mover_info(fixture->mover, on_info, fixture)), 0);
         assert_int_equal(fixture->done.process_state, 1);
         assert_true(fixture->done.copy_ns > 0);
-
-        assert_int_equal(perform(fixture, mover_context(fixture->mover, false, on_done, fixture)),
-                         0);
-        assert_int_equal(perform(fixture, mover_info(fixture->mover, on_info, fixture)), 0);
-        assert_int_equal(fixture->done.process_state, 0);
-}
-
-static void test_a_context_that_is_needed_cannot_be_dropped(void **state)
-{
-        struct fixture *fixture = *state;
-
-        start_mover(fixture, 0);
-        slabs_add(fixture, 1);
-        assert_int_equal(perform(fixture, mover_context(fixture->mover, false, on_done, fixture)),
-                         -EBUSY);
-        assert_int_equal(perform(fixture, mover_slab_remove(fixture->mover, 0, on_done, fixture)),
-                         0);
-        assert_int_equal(perform(fixture, mover_context(fixture->mover, false, on_done, fixture)),
-                         0);
 }
 
 static void test_a_slab_keeps_its_data_until_it_is_zeroed(void **state)
@@ -425,8 +405,6 @@ static void test_a_job_can_be_ended_in_any_state(void **state)
         assert_int_equal(mover_job_end(fixture->mover, id, on_done, fixture), 0);
         await_done(fixture, 2);
         memories_free(&data.memories);
-        assert_int_equal(perform(fixture, mover_context(fixture->mover, false, on_done, fixture)),
-                         -EBUSY); /* slabs */
 }
 
 /* A callback may do anything, also free the mover. */
@@ -443,9 +421,9 @@ static void test_a_callback_may_free_the_mover_and_nothing_completes_then(void *
         struct fixture *fixture = *state;
 
         start_mover(fixture, 0);
-        assert_int_equal(mover_context(fixture->mover, false, free_mover, fixture), 0);
-        assert_int_equal(mover_context(fixture->mover, false, on_done, fixture), 0);
-        assert_int_equal(mover_context(fixture->mover, false, on_done, fixture), 0);
+        assert_int_equal(mover_context(fixture->mover, free_mover, fixture), 0);
+        assert_int_equal(mover_context(fixture->mover, on_done, fixture), 0);
+        assert_int_equal(mover_context(fixture->mover, on_done, fixture), 0);
         await_done(fixture, 1);
         while (sd_event_run(fixture->event, 500000) > 0) /* the end of the process */
                 ;
@@ -460,8 +438,7 @@ int main(void)
         static const struct CMUnitTest tests[] = {
                 TEST(test_a_probe_tells_all_devices_apart),
                 TEST(test_a_probe_without_a_driver_is_an_error),
-                TEST(test_the_context_comes_when_it_is_wanted_and_goes_again),
-                TEST(test_a_context_that_is_needed_cannot_be_dropped),
+                TEST(test_the_context_comes_when_it_is_wanted),
                 TEST(test_a_slab_keeps_its_data_until_it_is_zeroed),
                 TEST(test_bad_slab_requests_are_refused),
                 TEST(test_what_is_copied_out_comes_back_unchanged),

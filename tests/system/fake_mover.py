@@ -18,7 +18,7 @@ import sys
 
 from wait import until
 
-MAGIC, VERSION = 0x45564F4D, 9
+MAGIC, VERSION = 0x45564F4D, 10
 INFO, SLAB_ADD, SLAB_ZERO, SLAB_REMOVE, JOB_BEGIN, JOB_MEMORY, JOB_SEGMENTS, JOB_RUN, JOB_END, \
     CHECKPOINT, CONTEXT, JOB_SOURCE, JOB_STAGE, HOLD, KEY, JOB_HASHES = range(1, 17)
 NAMES = {CHECKPOINT: "CHECKPOINT", JOB_RUN: "JOB_RUN", SLAB_ADD: "SLAB_ADD", SLAB_ZERO: "SLAB_ZERO", CONTEXT: "CONTEXT",
@@ -152,7 +152,7 @@ class Mover:
             return self.send(INFO_IS, header,
                              struct.pack("=QQII", TOTAL, free, self.has_context, 13000))
         if message == CONTEXT:
-            self.has_context = bool(struct.unpack_from("=I", body)[0])
+            self.has_context = True
         elif message == SLAB_ADD:
             slab = struct.unpack_from("=I", body)[0]
             self.slabs[slab] = fds.pop()

@@ -351,7 +351,7 @@ static void hold_context(struct device *device, struct mover *mover)
         if (!needs_context(device) || device->has_context || device->asks_context ||
             now_us(device) < device->no_context_until_us)
                 return;
-        device->asks_context = mover_context(mover, true, on_own_context, device) == 0;
+        device->asks_context = mover_context(mover, on_own_context, device) == 0;
         if (!device->asks_context)
                 return;
         /* How much it takes is not known, and need not be: without a context nobody may take more. */

@@ -619,7 +619,7 @@ static void ask_driver(struct operation *operation)
         int r = device_get_mover(device_of(operation), &mover);
 
         if (r == 0)
-                r = mover_context(mover, true, on_context, operation);
+                r = mover_context(mover, on_context, operation);
         if (r == 0)
                 return;
         fail(operation, r, NULL);

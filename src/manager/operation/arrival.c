@@ -284,7 +284,7 @@ static void look(struct guest *guest)
                 return;
         r = device_get_mover(operation->target.device[0], &mover);
         if (r == 0)
-                r = mover_context(mover, true, on_context, guest);
+                r = mover_context(mover, on_context, guest);
         guest->participant->arrival.is_looking = r == 0;
         if (r < 0)
                 fail(operation, r);

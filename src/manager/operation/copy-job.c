@@ -264,7 +264,7 @@ int copy_job_make_context(struct guest_job *job)
         int r = device_get_mover(job->device, &mover);
 
         if (r == 0)
-                r = mover_context(mover, true, on_context, job);
+                r = mover_context(mover, on_context, job);
         return r < 0 ? r : COPY_WAITS;
 }
 

@@ -167,7 +167,7 @@ static void ask_context(struct operation *operation)
         device = operation->source.device[operation->n_contexts];
         r = device_get_mover(device, &mover);
         if (r == 0)
-                r = mover_context(mover, true, on_context, operation);
+                r = mover_context(mover, on_context, operation);
         if (r == -ECONNRESET)
                 operation_lost_mover(operation, device);
         else if (r < 0)

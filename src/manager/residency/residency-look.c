@@ -205,7 +205,7 @@ static void ask(struct residency_look *look, uint64_t now)
         look->asked_ns = now;
         look->asked_moves = count_moves(look->residency);
         look->is_looking = device_get_mover(look->device, &mover) == 0 &&
-                           mover_context(mover, true, on_context, look) == 0;
+                           mover_context(mover, on_context, look) == 0;
         look->is_blind |= !look->is_looking;
 }
 
