@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """For benchmarks of an overcommitted GPU: a vgpud of their own, programs, limits for each step and for the whole run."""
-import contextlib
 import json
 import os
 import pathlib
@@ -12,10 +11,7 @@ import sys
 import tempfile
 import time
 
-
-def end_when_told():
-    """Whoever is told to end ends what it has started."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to end"))
+from lib import end_keepers, end_when_told
 
 
 class Clock:
@@ -113,6 +109,7 @@ class Manager:
     """vgpud with all GPUs overcommitted, in folders of its own."""
 
     def __init__(self, options, clock, *arguments):
+        end_when_told()
         self.options, self.clock = options, clock
         self.vgpu_path = self.find("vgpu")
         command = [self.find("vgpud"), "--overcommit", "all", *arguments]
@@ -184,16 +181,6 @@ class Manager:
                 return
             time.sleep(0.1)
 
-    def keepers(self):
-        """Ours, which has the pool's memory as long as there is something of a vGPU in it."""
-        mark = f"OPENVGPU_RUN={self.folder}/run".encode()
-        for entry in pathlib.Path("/proc").glob("[0-9]*"):
-            try:
-                if b"vgpu-keeper" in (entry / "cmdline").read_bytes() and mark in (entry / "environ").read_bytes():
-                    yield int(entry.name)
-            except OSError:
-                pass  # it has ended, or is another user's
-
     def close(self):
         if self.process.poll() is None:
             self.settle()
@@ -203,9 +190,7 @@ class Manager:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        for pid in self.keepers():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
+        end_keepers(self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
