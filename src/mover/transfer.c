@@ -62,8 +62,11 @@ static int on_progress(uint64_t bytes_done, void *userdata)
 static int wait_for_slab(const struct copy_part *part, struct mover_done *done, void *userdata)
 {
         const struct transfer *transfer = userdata;
+        uint64_t began = clock_now(CLOCK_MONOTONIC);
+        int r = slab_wait(transfer->job->slabs, part->region, transfer->stop, done);
 
-        return slab_wait(transfer->job->slabs, part->region, transfer->stop, done);
+        transfer->done->pin_ns += clock_now(CLOCK_MONOTONIC) - began;
+        return r;
 }
 
 static int copy(struct transfer *transfer, const atomic_bool *stop, uint64_t *ret_copied)

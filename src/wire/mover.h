@@ -282,6 +282,7 @@ struct mover_done {
                 is_torn; /* REFRESH, LIVE, failed: 1: slabs may have something else than their hashes say */
         uint64_t prepare_ns;    /* JOB_RUN: import or create, and map */
         uint64_t copy_ns;       /* JOB_RUN: from the first to the last byte */
+        uint64_t pin_ns;        /* JOB_RUN: of @copy_ns, what waited for slabs to be registered */
         uint64_t lock_ns;       /* CHECKPOINT: lock, or unlock */
         uint64_t checkpoint_ns; /* CHECKPOINT: checkpoint, or restore */
 };

@@ -263,7 +263,8 @@ class Monitors(OnMadeBoard):
         if not (self.modules / name).exists():
             self.skipTest(f"this Debian has no {name}")
         done = subprocess.run([sys.executable, "-m", name, *arguments], text=True, timeout=100,
-                              env={**self.environment, "PYTHONPATH": str(self.modules)}, capture_output=True)
+                              env={**self.environment, "PYTHONPATH": str(self.modules), "TMPDIR": self.directory},
+                              capture_output=True)
         missing = re.search("ModuleNotFoundError.*|ImportError.*", done.stderr)
         if missing:
             self.skipTest(f"this Python lacks something: {missing[0]}")

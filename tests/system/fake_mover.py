@@ -69,8 +69,8 @@ class Mover:
         self.socket.send(HEADER.pack(MAGIC, VERSION, message, *header) + body)
 
     def done(self, header, error=0, code=0, call=b"", state=-1, hash_error=0):
-        self.send(DONE, header, struct.pack("=ii64siIQQQQiIQQQQ", error, code, call, state, 0, 0, 0, 0, 0,
-                                            hash_error, 0, 1000, 2000, 3000, 4000))
+        self.send(DONE, header, struct.pack("=ii64siIQQQQiIQQQQQ", error, code, call, state, 0, 0, 0, 0, 0,
+                                            hash_error, 0, 1000, 2000, 0, 3000, 4000))
 
     # contexts
 

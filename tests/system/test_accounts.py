@@ -506,6 +506,9 @@ class Doors(unittest.TestCase):
     def setUp(self):
         folder = self.enterContext(tempfile.TemporaryDirectory())
         self.OPTIONS = Accounts.OPTIONS + ("--cdi", f"{folder}/cdi.json")
+        usual, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # more than 1024, which is usual
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (usual, most))
         Accounts.setUp(self)
 
     def test_root_at_a_door_is_charged_to_the_owner(self):

@@ -178,6 +178,10 @@ void copy_job_note_run(struct guest_job *job, const struct mover_done *done)
                   (double)done->hash_ns / 1e6, done->unchanged);
         if (done->copy_ns > operation->measured.copy_ns)
                 operation->measured.copy_ns = done->copy_ns;
+        if (done->pin_ns > operation->measured.pin_ns) {
+                operation->measured.pool_ns += done->pin_ns - operation->measured.pin_ns;
+                operation->measured.pin_ns = done->pin_ns;
+        }
         if (job->n_hashes > 0)
                 copy_hashes_note(job, done);
 }
