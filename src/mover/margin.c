@@ -19,8 +19,12 @@
 
 #define LOOK_NS 1000000u
 
-/* So long a call waits for the parts of those that are under way: they take a second at most. */
-#define CALLS_NS 3000000000u
+/*
+ * So long a call waits for those that are under way while none of them ends: a checkpoint takes a second at most, and
+ * restores that follow one another no more each. In all it waits no longer than the second of these: programs stand still.
+ */
+#define CALLS_NS      3000000000u
+#define CALLS_MOST_NS 15000000000u
 
 /* Between two tries where there is no room. */
 #define TAKE_AGAIN_NS 50000000u
@@ -143,18 +147,34 @@ static void wait_locked(struct margin *margin)
         (void)pthread_cond_clockwait(&margin->changed, &margin->lock, CLOCK_MONOTONIC, &until);
 }
 
+/* False: there is too little, and it was waited for. The end of another call is news, which the driver may be late to tell. */
+static bool await_room_locked(struct margin *margin, enum margin_call call, uint64_t bytes)
+{
+        uint64_t began_ns = clock_now(CLOCK_MONOTONIC), since_ns = began_ns, now_ns = began_ns;
+        unsigned int n_ended = margin->n_ended;
+
+        while (!has_room_locked(get_least_locked(margin, call, bytes))) {
+                if (now_ns - since_ns >= get_patience_locked(margin, call) ||
+                    now_ns - began_ns >= CALLS_MOST_NS)
+                        return false;
+                wait_locked(margin);
+                now_ns = clock_now(CLOCK_MONOTONIC);
+                if (margin->n_ended != n_ended)
+                        since_ns = now_ns;
+                n_ended = margin->n_ended;
+        }
+        return true;
+}
+
 int margin_claim(struct margin *margin, enum margin_call call, uint64_t bytes, bool is_known,
                  struct margin_claim *ret_claim)
 {
-        uint64_t began_ns = clock_now(CLOCK_MONOTONIC);
         bool has_room;
 
         pthread_mutex_lock(&margin->lock);
         if (call == MARGIN_CHECKPOINT)
                 bytes = margin->wanted / ROOM_PART;
-        while (!(has_room = !is_known || has_room_locked(get_least_locked(margin, call, bytes))) &&
-               clock_now(CLOCK_MONOTONIC) - began_ns < get_patience_locked(margin, call))
-                wait_locked(margin);
+        has_room = !is_known || await_room_locked(margin, call, bytes);
         *ret_claim = (struct margin_claim){ .bytes = has_room ? bytes : 0 };
         margin->claimed += ret_claim->bytes;
         pthread_mutex_unlock(&margin->lock);
@@ -165,6 +185,7 @@ void margin_unclaim(struct margin *margin, struct margin_claim *claim)
 {
         pthread_mutex_lock(&margin->lock);
         margin->claimed -= claim->bytes;
+        margin->n_ended++;
         *claim = (struct margin_claim){ 0 };
         pthread_cond_broadcast(&margin->changed);
         pthread_mutex_unlock(&margin->lock);

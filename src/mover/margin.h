@@ -42,7 +42,8 @@ struct margin_claim {
 struct margin {
         pthread_mutex_t lock;
         pthread_cond_t changed;
-        uint64_t claimed; /* by calls that are under way */
+        uint64_t claimed;     /* by calls that are under way */
+        unsigned int n_ended; /* of those, ever */
         unsigned int n_lent;
         uint64_t wanted;        /* bytes; 0: the device has not been used yet */
         uint64_t not_before_ns; /* there was no room for it */

@@ -249,6 +249,33 @@ static void test_the_room_of_a_restore_is_no_room_for_a_checkpoint(void **state)
         check_it_waits_for(&restore);
 }
 
+/* The driver is late to tell what the last one has given back, however long that was waited for. */
+static CUresult get_info_late_behind_the_last(size_t *ret_free, size_t *ret_total)
+{
+        static int n_behind; /* with the margin's lock */
+
+        n_looks++;
+        *ret_free = fixture.margin.claimed == 0 && n_behind++ == 0 ? 0 : told;
+        *ret_total = 80 * GIB;
+        return CUDA_SUCCESS;
+}
+
+static void test_the_end_of_the_last_call_is_waited_for_as_any(void **state)
+{
+        struct margin_claim restore;
+        pthread_t waiting;
+
+        (void)state;
+        begin_to_tell(500 * MIB);
+        driver.cuMemGetInfo_v2 = get_info_late_behind_the_last;
+        assert_int_equal(claim(MARGIN_RESTORE, 500 * MIB, &restore), 0);
+        assert_int_equal(pthread_create(&waiting, NULL, run_call, NULL), 0);
+        while (n_looks < 40) /* between two of which it waits a millisecond */
+                sched_yield();
+        end(&restore);
+        assert_int_equal(pthread_join(waiting, NULL), 0);
+}
+
 /* A hold is as large as the way back may be, which is more than a checkpoint has made free. */
 static void test_a_hold_leaves_the_margin_and_the_calls_beside_it_alone(void **state)
 {
@@ -279,6 +306,7 @@ int main(void)
                 cmocka_unit_test_setup(test_each_call_has_a_part_of_its_own, set_up),
                 cmocka_unit_test_setup(test_the_room_of_a_restore_is_no_room_for_a_checkpoint,
                                        set_up),
+                cmocka_unit_test_setup(test_the_end_of_the_last_call_is_waited_for_as_any, set_up),
                 cmocka_unit_test_setup(test_a_hold_leaves_the_margin_and_the_calls_beside_it_alone,
                                        set_up),
                 cmocka_unit_test_setup(test_what_others_have_taken_meanwhile_is_taken_later,
