@@ -308,8 +308,8 @@ static int run_lend_end(struct request *request, struct mover_done *done)
         struct mover *mover = request->mover;
         int r = 0;
 
-        if (!request->lending)
-                return 0;
+        if (!request->lending) /* the mover that has lent it has ended, with all that it held */
+                return lend->bytes > 0 ? -ENOENT : 0;
         if (lend->call == MOVER_CALL_CHECKPOINT) {
                 device_unclaim(&mover->device, &request->lending->claim);
                 if (lend->bytes > 0)

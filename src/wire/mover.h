@@ -35,7 +35,8 @@
  *                                                      margin is given back, nothing else takes memory, and
  *                                                      for a restore what is held for it is let go. ENOSPC:
  *                                                      there is too little for a checkpoint
- *   LEND_END    call, pid, bytes          -> DONE      of a checkpoint: have that much in hand first
+ *   LEND_END    call, pid, bytes          -> DONE      of a checkpoint: have that much in hand first. ENOENT: it was
+ *                                                      not this mover that has lent, and nothing is in hand
  *   CHECKPOINT  pid, action, bytes        -> DONE      ESRCH: the process has ended; EINPROGRESS: the driver
  *               (+1 pidfd)                             does not answer for it, see below
  *   CONTEXT                               -> DONE      create the device context

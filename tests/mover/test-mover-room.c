@@ -301,6 +301,10 @@ static void test_a_device_that_is_lent_is_nobody_elses(void **state)
                                                          6 * MIB, on_done, fixture)),
                          0);
         assert_int_equal(free_on(0), free_bytes - 10 * MIB); /* its own, and the other one */
+        assert_int_equal(perform(fixture, mover_lend_end(fixture->mover, pid, MOVER_CALL_CHECKPOINT,
+                                                         2 * MIB, on_done, fixture)),
+                         -ENOENT); /* by a mover before this one */
+        assert_int_equal(free_on(0), free_bytes - 10 * MIB);
         stop_mover(fixture);
 }
 
