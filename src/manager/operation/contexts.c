@@ -37,9 +37,24 @@ static void end(struct guest *guest)
         operation_end_part(guest->instance->operation);
 }
 
+/* Nothing of it leaves after all: gates need not be kept from so much until an undo of other processes has ended. */
+static void stay(struct guest *guest)
+{
+        for (size_t i = 0; i < guest->instance->n_parts; i++) {
+                struct room_promise *returning = &guest->room[i].returning;
+
+                if (returning->state != ROOM_LEAVING)
+                        continue;
+                room_forget(returning);
+                ceiling_look(guest->instance->operation->source.device[i]);
+        }
+}
+
 static void fail(struct guest *guest, const struct device *device, const struct mover_done *done)
 {
         context_fail(guest, device, done);
+        if (guest->context.state == GUEST_CONTEXT_RUNNING)
+                stay(guest);
         end(guest);
 }
 
@@ -164,6 +179,7 @@ static void on_left_held(struct mover *mover, const struct mover_done *done, voi
                 admission_expect_back(guest->instance->operation, guest, job->part);
         else
                 room_turn(&guest->room[job->part].returning);
+        ceiling_look(guest->instance->operation->source.device[job->part]); /* as in note_left() */
         hold_left(guest, job->part + 1);
 }
 
