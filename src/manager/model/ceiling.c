@@ -223,10 +223,11 @@ static bool is_outdated(const struct device *device, const struct ceiling_look *
         return is_closed(device) || look->generation != device->ceiling.generation;
 }
 
-void ceiling_settle(struct device *device, uint64_t free, const struct ceiling_look *look)
+void ceiling_settle(struct device *device, uint64_t free, uint64_t held,
+                    const struct ceiling_look *look)
 {
         uint64_t reserve = device->memory_total / RESERVE_PART;
-        int64_t left = room_balance(&device->room, free, look->mark);
+        int64_t left = room_balance(&device->room, free + held, look->mark);
 
         device->ceiling.free = free;
         if (is_outdated(device, look)) {
@@ -249,7 +250,7 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
 
         (void)mover;
         device->ceiling.is_looking = false;
-        ceiling_settle(device, error ? 0 : info->memory_free, &device->ceiling.look);
+        ceiling_settle(device, error ? 0 : info->memory_free, 0, &device->ceiling.look);
 }
 
 /* Where the driver cannot be asked nobody knows what is free. */

@@ -44,8 +44,12 @@ int64_t ceiling_get_promised(const struct device *device);
  */
 bool ceiling_is_known(struct device *device);
 
-/* ceiling_settle() - after it: it has said @free bytes. Where nothing is promised any more nobody is limited. */
-void ceiling_settle(struct device *device, uint64_t free, const struct ceiling_look *look);
+/*
+ * ceiling_settle() - after it: it has said @free bytes; @held: what the mover holds of promises that are owed again. Where
+ * nothing is promised any more no gate is limited.
+ */
+void ceiling_settle(struct device *device, uint64_t free, uint64_t held,
+                    const struct ceiling_look *look);
 
 /* ceiling_may_close() - or is it the gates' turn? */
 bool ceiling_may_close(const struct device *device);

@@ -187,7 +187,7 @@ static void test_an_answer_from_before_others_were_let_on_is_of_no_use(void **st
         ceiling_look(&world.device);
         answer(&world.device);
         assert_int_equal(get_ceiling(&world.instance), SPARE + 1);
-        ceiling_settle(&world.device, 10 * GIB, &look);
+        ceiling_settle(&world.device, 10 * GIB, 0, &look);
         assert_int_equal(get_ceiling(&world.instance), 1); /* it is looked at again */
         assert_int_equal(asked.n, 2);
         answer(&world.device);
@@ -214,7 +214,7 @@ static void test_nothing_opens_what_is_closed(void **state)
         answer(&world.device);
         assert_int_equal(get_ceiling(&world.instance), 1);
         ceiling_freeze(&world.device, &look);
-        ceiling_settle(&world.device, 10 * GIB, &look);
+        ceiling_settle(&world.device, 10 * GIB, 0, &look);
         assert_int_equal(get_ceiling(&world.instance), 1);
         ceiling_close(&world.device); /* of another process */
         room_forget(&world.promise);
@@ -333,6 +333,21 @@ static void test_who_asks_the_driver_for_more_than_is_free_is_waited_for(void **
         list_remove(&guest.link);
 }
 
+/* It is no room for what gates ask the driver for. */
+static void test_what_a_mover_holds_is_not_free(void **state)
+{
+        struct guest guest = { .pid = getpid(), .slot = 0 };
+        struct ceiling_look look;
+
+        (void)state;
+        list_append(&world.instance.guests, &guest.link);
+        atomic_store(&world.instance.part[0].page.map->slot[0].pending, 9 * GIB);
+        ceiling_freeze(&world.device, &look);
+        ceiling_settle(&world.device, 2 * GIB, 8 * GIB, &look);
+        assert_false(ceiling_is_known(&world.device));
+        list_remove(&guest.link);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -359,6 +374,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(
                         test_who_asks_the_driver_for_more_than_is_free_is_waited_for, set_up_world,
                         tear_down_world),
+                cmocka_unit_test_setup_teardown(test_what_a_mover_holds_is_not_free, set_up_world,
+                                                tear_down_world),
                 cmocka_unit_test(test_an_answer_goes_with_the_mark_from_before_it_was_asked_for),
         };
 

@@ -591,7 +591,7 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
         if (!operation->staging[operation->admission.part].room && !operation->request.is_early &&
             !fetching_is_needed(operation))
                 promise_staging(operation, (uint64_t)left);
-        ceiling_settle(device, info->memory_free + operation->admission.held,
+        ceiling_settle(device, info->memory_free, operation->admission.held,
                        &operation->admission.look);
         hold(operation);
 }

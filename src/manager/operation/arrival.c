@@ -244,7 +244,7 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
                 fail(operation, error);
         } else if (!is_stopping(guest)) {
                 n = choose(guest, count_room(operation, info->memory_free));
-                ceiling_settle(operation->target.device[0], info->memory_free,
+                ceiling_settle(operation->target.device[0], info->memory_free, 0,
                                &operation->admission.look);
                 if (n > 0)
                         create(guest, n);
