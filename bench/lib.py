@@ -87,9 +87,13 @@ class Bench:
             self.daemon = subprocess.Popen(command, env=self.environment, stderr=log)
 
     def __enter__(self):
-        self.wait_for(lambda: self.daemon.poll() is not None or self.vgpu("info", may_fail=True), "vgpud to answer")
-        if self.daemon.poll() is not None:
-            raise SystemExit(f"vgpud has ended: {self.log()[-3000:]}")
+        try:
+            self.wait_for(lambda: self.daemon.poll() is not None or self.vgpu("info", may_fail=True), "vgpud to answer")
+            if self.daemon.poll() is not None:
+                raise SystemExit("vgpud has ended")
+        except BaseException as error:  # Python leaves only what it has entered
+            self.__exit__(type(error))
+            raise
         return self
 
     def __exit__(self, kind, *_):
