@@ -125,15 +125,20 @@ static bool read_free(struct device *device, uint64_t *ret_bytes)
  * The one checkpoint: from before the margin is lent until what it makes free is held nothing else of the mover takes any.
  */
 
-/* A process with too little for the call is never checkpointed again, so it is not asked. */
+/*
+ * A process with too little for the call is never checkpointed again, so it is not asked. @ret_before: what was free right
+ * before the call, behind the ends of others; UINT64_MAX: not known.
+ */
 static int checkpoint_with_claim(struct device *device, const struct target *target,
-                                 struct mover_done *done)
+                                 uint64_t *ret_before, struct mover_done *done)
 {
         struct margin_claim claim;
         int r = device_claim(device, MARGIN_CHECKPOINT, 0, &claim);
 
         if (r < 0)
                 return r;
+        if (!read_free(device, ret_before))
+                *ret_before = UINT64_MAX;
         (void)fault_point("mover.checkpointing"); /* to wait; it cannot fail */
         r = checkpoint(target, done);
         device_unclaim(device, &claim);
@@ -148,9 +153,7 @@ static int checkpoint_and_hold(struct device *device, struct holds *holds,
         uint64_t before, after;
         int r;
 
-        if (!read_free(device, &before))
-                before = UINT64_MAX;
-        r = checkpoint_with_claim(device, target, done);
+        r = checkpoint_with_claim(device, target, &before, done);
         if (r < 0)
                 return r;
         (void)fault_point("mover.freed"); /* to kill or to wait; it cannot fail */

@@ -12,7 +12,8 @@
  *
  *   INFO                                  -> INFO_IS
  *   KEY         (+1 fd)                   -> DONE      the key of all hashes: a file with a struct hash_key
- *   SLAB_ADD    slab, size (+1 fd)        -> DONE      map, touch, register with the driver
+ *   SLAB_ADD    slab, size (+1 fd)        -> DONE      map, touch, register with the driver. A job may have
+ *                                                      it before the DONE: it waits, and fails as this does
  *   SLAB_ZERO   slab                      -> DONE      forget what the last vGPU left there
  *   SLAB_REMOVE slab                      -> DONE
  *   JOB_BEGIN   job, kind, devices        -> (nothing)
