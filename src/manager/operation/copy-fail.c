@@ -2,6 +2,7 @@
 #include "manager/operation/copy-fail.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "abi/cuda.h"
 #include "manager/model/device.h"
@@ -11,6 +12,13 @@
 #include "manager/operation/lack.h"
 #include "manager/operation/operation.h"
 #include "manager/operation/participant.h"
+
+/* Of the host, and no room of a device helps: a copy begins before all of that is pinned, and fails as that fails. */
+static bool lacks_pinned(const struct mover_done *done)
+{
+        return done && done->driver_code == CUDA_ERROR_OUT_OF_MEMORY &&
+               strcmp(done->call, "cuMemHostRegister_v2") == 0;
+}
 
 void copy_fail(struct guest_job *job, int error, const struct mover_done *done)
 {
@@ -23,6 +31,8 @@ void copy_fail(struct guest_job *job, int error, const struct mover_done *done)
                 (void)0; /* nobody needs it any more */
         else if (error == -ESTALE && copy_check(guest, &operation->failure) < 0)
                 operation_fail_errno(operation, error, "looking for memory in the pool");
+        else if (lacks_pinned(done))
+                operation_fail_errno(operation, error, "pinning memory of the host");
         else if (done && done->driver_code == CUDA_ERROR_OUT_OF_MEMORY)
                 lack_fail_copy(operation, job->device);
         else if (done)
