@@ -92,12 +92,17 @@ static void on_prepared(struct pool_reservation *reservation, int error, void *u
         copy_way_go_on(job->guest);
 }
 
+/* One that hands its memory over needs all of its slabs before another vGPU has the first part of that. */
 static int prepare_on(struct guest_job *job)
 {
         struct operation *operation = job->guest->instance->operation;
+        struct pool *pool = operation->instance->manager->pool;
+        uint32_t device = job->device->index;
         bool is_ready = false;
-        int r = pool_prepare_soon(operation->instance->manager->pool, job->guest->reservation,
-                                  job->device->index, on_prepared, job, &is_ready);
+        int r = handover_may(job->guest) ? pool_prepare(pool, job->guest->reservation, device,
+                                                        on_prepared, job, &is_ready)
+                                         : pool_prepare_soon(pool, job->guest->reservation, device,
+                                                             on_prepared, job, &is_ready);
 
         if (r < 0 || is_ready)
                 return r;

@@ -102,7 +102,7 @@ struct operation_measures {
         uint64_t room_ns;             /* that it waited for others to leave its target */
         uint64_t pool_ns; /* that copies waited for the pool: slabs not zeroed or not pinned yet */
         uint64_t pool_since_ns; /* while one waits */
-        uint64_t pin_ns;        /* of @pool_ns, what the copy that waited longest in its mover did */
+        uint64_t pin_ns; /* of @pool_ns, what the copy that waited longest in its mover did */
         size_t n_pool_waits;
         uint64_t fetch_ns; /* that memory took to come from the spill: the slowest process */
         uint64_t bytes, bytes_done;
