@@ -38,7 +38,8 @@
  * How many threads a lane has. Copies share the bus, and one a direction fills it; the others let
  * small jobs pass large ones. Staging waits on nothing, so a run that waits for its staging ends.
  * Processes of one vGPU are checkpointed at the same time. Slabs and contexts change one after
- * another; before that slabs get their pages, several at a time: the kernel's lock is that of a file. A task that takes memory to hold it may wait for restores: a question for what is free
+ * another; before that slabs get their pages, several at a time: the kernel's lock is that of a
+ * file. A task that takes memory to hold it may wait for restores: a question for what is free
  * shall not wait behind that.
  */
 enum lane_name {

@@ -408,7 +408,7 @@ class ByHand(Overcommitted):
         guest = self.guest(self.create("first"), "--on-demand")
         self.host.call("SuspendVgpu", name="first")
         others = [self.guest(self.create(name)) for name in ("second", "third")]
-        refused = expect_error("NoRoom", self.host.call, "ResumeVgpu", name="first", timeout=1)
+        refused = expect_error("NoRoom", self.host.call, "ResumeVgpu", name="first", timeout=0.05)
         self.assertRegex(refused.parameters["message"], r"^vGPU first waited \d+\.\d s in vain for [\d.]+ MiB of device 0, "
                          "where vGPUs second and third are")
         self.assertIn("--timeout", refused.parameters["hint"])

@@ -300,8 +300,7 @@ static void refuse(struct operation *operation)
                 .is_refused = operation->admission.outcome == ADMISSION_FULL,
         };
 
-        if (operation->admission.patience == ADMISSION_TIMED_OUT && has_turn(operation) &&
-            operation->admission.waiting_since_ns) {
+        if (operation->admission.patience == ADMISSION_TIMED_OUT && has_turn(operation)) {
                 refuse_turn(operation, lack.needed);
                 return;
         }
