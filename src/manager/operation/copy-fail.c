@@ -13,7 +13,7 @@
 #include "manager/operation/operation.h"
 #include "manager/operation/participant.h"
 
-/* Of the host, and no room of a device helps: a copy begins before all of that is pinned, and fails as that fails. */
+/* Memory of the host, which no room of a device replaces: a copy begins before all of it is pinned, and fails with it. */
 static bool lacks_pinned(const struct mover_done *done)
 {
         return done && done->driver_code == CUDA_ERROR_OUT_OF_MEMORY &&
