@@ -33,6 +33,17 @@ static uint64_t bytes_of_one(CUdevice device)
                                                           : CONTEXT_BYTES;
 }
 
+/* What a driver refuses for another reason than room ends with its answer (quota_is_in_vain()): the bytes are a guess. */
+#define CONTEXT_TRIES 16
+
+static struct quota_want want_one(CUdevice device)
+{
+        return (struct quota_want){ .device = device,
+                                    .bytes = bytes_of_one(device),
+                                    .is_charged = true,
+                                    .n_tries = CONTEXT_TRIES };
+}
+
 /* Where room is promised to others, a new context waits for it; false: in vain. */
 static bool may_create(CUdevice device)
 {
@@ -58,28 +69,9 @@ static CUresult created(CUresult result, struct quota_want *want, CUcontext cont
         return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult our_cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
-{
-        struct quota_want want = { .device = device,
-                                   .bytes = bytes_of_one(device),
-                                   .is_charged = true };
-        CUresult result;
-
-        if (!visible_has(device))
-                return CUDA_ERROR_INVALID_DEVICE;
-        if (!may_create(device))
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        do
-                result = DRIVER(cuCtxCreate)(context, flags, device);
-        while (may_try_again(result, &want));
-        return created(result, &want, result == CUDA_SUCCESS ? *context : NULL);
-}
-
 CUresult our_cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 {
-        struct quota_want want = { .device = device,
-                                   .bytes = bytes_of_one(device),
-                                   .is_charged = true };
+        struct quota_want want = want_one(device);
         CUresult result;
 
         if (!visible_has(device))
@@ -95,9 +87,7 @@ CUresult our_cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice dev
 CUresult our_cuCtxCreate_v3(CUcontext *context, void *affinity, int n_affinity, unsigned int flags,
                             CUdevice device)
 {
-        struct quota_want want = { .device = device,
-                                   .bytes = bytes_of_one(device),
-                                   .is_charged = true };
+        struct quota_want want = want_one(device);
         CUresult result;
 
         if (!visible_has(device))
@@ -112,9 +102,7 @@ CUresult our_cuCtxCreate_v3(CUcontext *context, void *affinity, int n_affinity, 
 
 CUresult our_cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device)
 {
-        struct quota_want want = { .device = device,
-                                   .bytes = bytes_of_one(device),
-                                   .is_charged = true };
+        struct quota_want want = want_one(device);
         CUresult result;
 
         if (!visible_has(device))
@@ -127,7 +115,7 @@ CUresult our_cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags
         return created(result, &want, result == CUDA_SUCCESS ? *context : NULL);
 }
 
-/* Contexts for graphics. */
+/* Contexts that are not waited for, and those for graphics. */
 
 static CUresult created_at_once(CUresult result, const CUcontext *context)
 {
@@ -137,6 +125,20 @@ static CUresult created_at_once(CUresult result, const CUcontext *context)
                 return result;
         DRIVER(cuCtxDestroy_v2)(*context);
         return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* R580 answers "out of memory" to the first name, whatever room there is: none is waited for. */
+CUresult our_cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
+{
+        CUresult result;
+
+        if (!visible_has(device))
+                return CUDA_ERROR_INVALID_DEVICE;
+        if (!may_create(device))
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        result = DRIVER(cuCtxCreate)(context, flags, device);
+        quota_settle(device, bytes_of_one(device));
+        return created_at_once(result, context);
 }
 
 CUresult our_cuGLCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
@@ -255,9 +257,7 @@ static bool has_primary(CUdevice device)
 
 CUresult our_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
-        struct quota_want want = { .device = device,
-                                   .bytes = bytes_of_one(device),
-                                   .is_charged = true };
+        struct quota_want want = want_one(device);
         bool is_new = !has_primary(device);
         CUresult result;
 
@@ -397,12 +397,11 @@ static CUresult green_created(CUgreenCtx handle, CUdevice device)
 CUresult our_cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc resources, CUdevice device,
                               unsigned int flags)
 {
-        struct quota_want want = { .device = device,
-                                   .bytes = bytes_of_one(device),
-                                   .is_charged = true };
+        struct quota_want want = want_one(device);
         bool is_new = !has_primary(device);
         CUresult result;
 
+        want.is_charged = is_new;
         if (!visible_has(device))
                 return CUDA_ERROR_INVALID_DEVICE;
         if (is_new && !may_create(device))

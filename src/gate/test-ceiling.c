@@ -2,13 +2,16 @@
 /* Allocations while room on the device is promised to others, and while others may leave for them. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/size.h"
 #include "base/test.h"
 #include "gate/fake-guest.h"
+#include "gate/quota.h"
 
 #define SECOND_NS 1000000000u
 
@@ -312,6 +315,48 @@ FAKE_TEST(test_memory_that_was_answered_waits_under_the_ceiling)
         expect_the_ceiling_to_hold("cuMemCreate@1=2", create_memory);
 }
 
+static void *fail_to_create_context(void *argument)
+{
+        check(cuCtxCreate_v2(argument, 0, 0) == CUDA_ERROR_OUT_OF_MEMORY);
+        return NULL;
+}
+
+/* It has no reason to become right: the program gets the answer, and is not told for ever that there is room by now. */
+FAKE_TEST(test_a_context_that_no_room_helps_is_out_of_memory)
+{
+        char failure[1024] = "";
+        uint64_t made;
+        pthread_t thread;
+        struct instance_page *page;
+        struct instance_page_slot *slot;
+
+        for (unsigned int i = 1; i <= 17; i++)
+                snprintf(failure + strlen(failure), sizeof(failure) - strlen(failure),
+                         "cuCtxCreate_v2@%u=2,", i);
+        quota_in_vain_ns = 0;
+        page = start_to_wait(failure, fail_to_create_context, &made, &thread);
+        slot = &page->slot[FAKE_SLOT];
+        for (uint32_t i = 1; i <= 16; i++) {
+                wait_until_asked(page, i);
+                atomic_store(&slot->answer, i);
+        }
+        check(pthread_join(thread, NULL) == 0);
+        check(slot->n_asks == 16 && slot->wanted == 0 && slot->pending == 0);
+}
+
+/* R580 refuses it whatever room there is. */
+FAKE_TEST(test_a_context_by_the_first_name_waits_for_no_room)
+{
+        CUcontext context;
+        struct instance_page *page;
+
+        check(setenv("OPENVGPU_SIM_FAIL", "cuCtxCreate@1=2", 1) == 0);
+        page = fake_guest_start(GIB);
+        atomic_store(&page->waits, 1);
+        check((cuCtxCreate)(&context, 0, 0) == CUDA_ERROR_OUT_OF_MEMORY);
+        check(page->slot[FAKE_SLOT].n_asks == 0 && page->slot[FAKE_SLOT].pending == 0);
+}
+
 FAKE_TEST(test_elsewhere_nothing_waits_for_others)
 {
         CUcontext context;
@@ -338,6 +383,8 @@ int main(void)
                 cmocka_unit_test(test_memory_of_cuMemCreate_waits_until_others_have_left),
                 cmocka_unit_test(test_a_context_that_was_answered_waits_under_the_ceiling),
                 cmocka_unit_test(test_memory_that_was_answered_waits_under_the_ceiling),
+                cmocka_unit_test(test_a_context_that_no_room_helps_is_out_of_memory),
+                cmocka_unit_test(test_a_context_by_the_first_name_waits_for_no_room),
                 cmocka_unit_test(test_elsewhere_nothing_waits_for_others),
         };
 
