@@ -26,11 +26,10 @@ struct vgpu_pool {
         uint64_t ready;     /* bytes of @size pinned for a device, where a suspend can go at once */
         uint64_t used;      /* bytes that vGPUs hold which are suspended, leaving or coming back */
         uint64_t slab_size; /* bytes of the pieces by which the pool grows */
-        uint64_t huge_pages; /* bytes of @size in huge pages */
-        uint64_t held;       /* bytes of slabs that left the pool and that clients still have */
-        uint64_t spare;      /* bytes kept of resumed vGPUs, and given up when the room is needed */
-        uint64_t saved;      /* bytes more that would be used if equal blocks were not kept once */
-        uint64_t spilled;    /* bytes of suspended vGPUs that are on disk instead (vgpud --spill) */
+        uint64_t held;      /* bytes of slabs that left the pool and that clients still have */
+        uint64_t spare;     /* bytes kept of resumed vGPUs, and given up when the room is needed */
+        uint64_t saved;     /* bytes more that would be used if equal blocks were not kept once */
+        uint64_t spilled;   /* bytes of suspended vGPUs that are on disk instead (vgpud --spill) */
         uint64_t
                 spill_limit; /* limit of @spilled and @reserved; 0: none but the disk, or nothing goes there */
         uint64_t reserved; /* bytes of the disk that are held for vGPUs of overcommitted devices */

@@ -170,7 +170,6 @@ class Pool:
     used: int = 0
     held: int = 0
     slab_size: int = 0
-    huge_pages: int = 0
     spare: int = 0  # kept of resumed vGPUs, and given up when the room is needed
     saved: int = 0  # more that would be used if equal blocks were not kept once
     spilled: int = 0  # of suspended vGPUs, on disk instead

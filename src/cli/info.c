@@ -23,14 +23,13 @@ __attribute__((format(printf, 2, 3))) static void print_line(const char *name, c
 static void print_pool(const struct vgpu_pool *pool)
 {
         char used[SIZE_TEXT_MAX], limit[SIZE_TEXT_MAX], ready[SIZE_TEXT_MAX], slab[SIZE_TEXT_MAX],
-                huge[SIZE_TEXT_MAX], spare[SIZE_TEXT_MAX], saved[SIZE_TEXT_MAX],
-                spilled[SIZE_TEXT_MAX], reserved[SIZE_TEXT_MAX];
+                spare[SIZE_TEXT_MAX], saved[SIZE_TEXT_MAX], spilled[SIZE_TEXT_MAX],
+                reserved[SIZE_TEXT_MAX];
 
         print_line("pool", "%s of %s used by vGPUs that are suspended, leaving or coming back",
                    size_format(used, pool->used), size_format(limit, pool->limit));
-        print_line("", "%s pinned and ready, in slabs of %s, %s in huge pages",
-                   size_format(ready, pool->ready), size_format(slab, pool->slab_size),
-                   size_format(huge, pool->huge_pages));
+        print_line("", "%s pinned and ready, in slabs of %s", size_format(ready, pool->ready),
+                   size_format(slab, pool->slab_size));
         if (pool->saved > 0)
                 print_line("", "%s more without blocks that are kept once",
                            size_format(saved, pool->saved));

@@ -278,8 +278,7 @@ static void test_info_is_read_by_people(void **state)
                 "run directory  /run/openvgpu\n"
                 "pool           0 B of 64 GiB used by vGPUs that are suspended, leaving or coming "
                 "back\n"
-                "               36 GiB pinned and ready, in slabs of 256 MiB, 36 GiB in huge "
-                "pages\n");
+                "               36 GiB pinned and ready, in slabs of 256 MiB\n");
 }
 
 /* Of a manager whose NVML library is in @folder. */
@@ -292,7 +291,7 @@ static void expect_env(const char *folder, int code, const char *out, const char
                  ANSWER("'version':'0.1.0','simulated':false,'cuda_driver_version':13000,"
                         "'driver_path':'/none','gate_path':'/none','nvml_path':'%s',"
                         "'run_directory':'/run/openvgpu','pool':{'limit':1,'size':0,'ready':0,"
-                        "'used':0,'slab_size':1,'huge_pages':0}"),
+                        "'used':0,'slab_size':1}"),
                  folder);
         command_expect_begin(vgpu(&step, 1, WORDS("env")), code, out, err);
 }

@@ -82,8 +82,7 @@ static void describe_manager(char *answer, size_t room, const char *folder)
         snprintf(answer, room,
                  ANSWER("'version':'0.1.0','simulated':true,'cuda_driver_version':13000,"
                         "'driver_path':'','gate_path':'','nvml_path':'%s','run_directory':'',"
-                        "'pool':{'limit':0,'size':0,'ready':0,'used':0,'slab_size':0,"
-                        "'huge_pages':0}"),
+                        "'pool':{'limit':0,'size':0,'ready':0,'used':0,'slab_size':0}"),
                  folder);
 }
 

@@ -97,9 +97,11 @@ static void touch_by_hand(const struct piece *piece)
  */
 static bool make_huge(const struct piece *piece)
 {
+        uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
         for (uint64_t i = 0; i + HUGE_PAGE <= piece->size; i += HUGE_PAGE) {
-                touch_byte(piece->address + i);
-                if (madvise(piece->address + i, HUGE_PAGE, MADV_COLLAPSE) < 0)
+                if (madvise(piece->address + i, page, MADV_POPULATE_WRITE) < 0 ||
+                    madvise(piece->address + i, HUGE_PAGE, MADV_COLLAPSE) < 0)
                         return false;
         }
         return piece->size % HUGE_PAGE == 0;
@@ -198,7 +200,7 @@ static int slab_map(struct slab **ret_slab, uint32_t id, int fd, uint64_t size)
         slab->address = address;
         slab->size = size;
         slab->id = id;
-        madvise(address, size, MADV_HUGEPAGE); /* refused for hugetlb, which needs it not */
+        madvise(address, size, MADV_HUGEPAGE);
         *ret_slab = TAKE(slab);
         return 0;
 }

@@ -37,7 +37,6 @@ struct pool_reservation {
 
 struct pool {
         uint64_t limit, slab_size;
-        bool try_huge;
         pool_worker_fn worker;
         pool_watch_fn watch;
         uint64_t held; /* by clients: of slabs that are no longer in the table */

@@ -71,7 +71,7 @@ int pool_grow(struct pool *pool, struct slab **ret_slab)
 
         r = make_room_in_table(pool);
         if (r == 0)
-                r = slab_new(ret_slab, pool->last_id + 1, pool->slab_size, pool->try_huge);
+                r = slab_new(ret_slab, pool->last_id + 1, pool->slab_size);
         if (r < 0)
                 return r;
 
@@ -518,7 +518,6 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
 
         pool->slab_size = slab_size;
         pool->limit = limit / slab_size * slab_size;
-        pool->try_huge = !options->no_huge_pages;
         pool->worker = options->worker;
         pool->watch = options->watch;
         pool->userdata = options->userdata;
@@ -594,7 +593,6 @@ void pool_get_info(const struct pool *pool, struct pool_info *ret_info)
 
                 ret_info->size += slab->size;
                 ret_info->ready += slab->ready ? slab->size : 0;
-                ret_info->huge += slab->is_huge ? slab->size : 0;
                 ret_info->spare += slab->spare_bytes;
                 add_needed(slab, ret_info);
         }

@@ -94,7 +94,6 @@ typedef int (*pool_watch_fn)(int fd, uint64_t size, uid_t user, void *userdata);
 struct pool_options {
         uint64_t limit;     /* bytes, rounded down to slabs; 0: a quarter of the machine's RAM */
         uint64_t slab_size; /* a multiple of POOL_SLAB_ALIGN; 0: POOL_SLAB_SIZE */
-        bool no_huge_pages; /* do not even try hugetlb */
         pool_worker_fn worker;
         pool_watch_fn watch; /* NULL: nobody can */
         void *userdata;      /* of both */
@@ -114,7 +113,6 @@ struct pool_info {
         uint64_t used;      /* of all extents that are not spare */
         uint64_t saved;     /* what they would be more, if each had its own of what several hold */
         uint64_t spare;     /* of those that are */
-        uint64_t huge;      /* of the slabs in huge pages */
         uint64_t held;      /* of slabs that have left it, and that clients have kept */
         uint64_t slab_size; /* bytes of one */
 };

@@ -21,10 +21,10 @@ DEFINE_CLEANUP(struct slab *, slab_free);
  */
 #define SHARED_MODE 0600
 
-static int memfd_new(int *ret_fd, uint64_t size, unsigned int flags)
+static int memfd_new(int *ret_fd, uint64_t size)
 {
         CLEANUP(fd_closep)
-        int fd = memfd_create("openvgpu-slab", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
+        int fd = memfd_create("openvgpu-slab", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
         if (fd < 0 || ftruncate(fd, (off_t)(size + SLAB_TAIL)) < 0 ||
             fcntl(fd, F_ADD_SEALS, SEALS) < 0)
@@ -33,28 +33,7 @@ static int memfd_new(int *ret_fd, uint64_t size, unsigned int flags)
         return 0;
 }
 
-/*
- * Mapping huge pages sets them aside for the file, and fails when there are not enough: better
- * here than in the mover. They stay set aside when the mapping is gone.
- */
-static int huge_memfd_new(int *ret_fd, uint64_t size)
-{
-        CLEANUP(fd_closep) int fd = -1;
-        void *address;
-        int r;
-
-        r = memfd_new(&fd, size, MFD_HUGETLB);
-        if (r < 0)
-                return r;
-        address = mmap(NULL, size + SLAB_TAIL, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        if (address == MAP_FAILED)
-                return -errno;
-        munmap(address, size + SLAB_TAIL);
-        *ret_fd = TAKE_FD(fd);
-        return 0;
-}
-
-int slab_new(struct slab **ret_slab, uint32_t id, uint64_t size, bool try_huge)
+int slab_new(struct slab **ret_slab, uint32_t id, uint64_t size)
 {
         CLEANUP(slab_freep) struct slab *slab = calloc(1, sizeof(*slab));
         int r;
@@ -66,8 +45,7 @@ int slab_new(struct slab **ret_slab, uint32_t id, uint64_t size, bool try_huge)
         slab->fd = -1;
         slab->shared_with = SLAB_NOBODY;
         slab->size = size;
-        slab->is_huge = try_huge && huge_memfd_new(&slab->fd, size) == 0;
-        r = slab->is_huge ? 0 : memfd_new(&slab->fd, size, 0);
+        r = memfd_new(&slab->fd, size);
         if (r == 0)
                 r = slab_stamps_make(&slab->stamps, slab->fd, size);
         if (r < 0)
@@ -96,7 +74,6 @@ int slab_adopt(struct slab **ret_slab, uint32_t id, int fd)
         if (r < 0)
                 return r;
         slab->fd = fd;
-        slab->is_huge = status.st_blksize > SLAB_EXTENT_ALIGN; /* hugetlbfs tells its page size */
         slab->is_dirty = true;
         slab->shared_with = SLAB_NOBODY;
         slab->is_shared = (status.st_mode & 0777) == SHARED_MODE;

@@ -37,7 +37,6 @@ struct slab {
         uint32_t id;
         int fd;
         uint64_t size;
-        bool is_huge;
         struct slab_stamps
                 *stamps; /* behind @size; NULL: an older release made it, so it only goes */
 
@@ -59,8 +58,8 @@ struct slab {
         bool is_background; /* @action is ahead of demand */
 };
 
-/* slab_new() - a memfd of @size that can not shrink; in huge pages if wanted and possible. */
-int slab_new(struct slab **ret_slab, uint32_t id, uint64_t size, bool try_huge);
+/* slab_new() - a memfd of @size that can not shrink; the mover asks for huge pages. */
+int slab_new(struct slab **ret_slab, uint32_t id, uint64_t size);
 
 /* slab_adopt() - @fd, which is taken. Errors: -EINVAL (not made by slab_new()). */
 int slab_adopt(struct slab **ret_slab, uint32_t id, int fd);

@@ -69,7 +69,6 @@ static inline void new_pool(struct fixture *fixture, uint64_t limit)
 {
         const struct pool_options options = { .limit = limit,
                                               .slab_size = SLAB,
-                                              .no_huge_pages = true,
                                               .worker = worker,
                                               .watch = watch,
                                               .userdata = fixture };

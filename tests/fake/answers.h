@@ -85,6 +85,6 @@
         "'gate_path':'/usr/lib/openvgpu/gate/libcuda.so.1',"                           \
         "'nvml_path':'/usr/lib/openvgpu/nvml','run_directory':'/run/openvgpu',"        \
         "'pool':{'limit':68719476736,'size':38654705664,'ready':38654705664,'used':0," \
-        "'slab_size':268435456,'huge_pages':38654705664}"
+        "'slab_size':268435456}"
 
 #endif

@@ -31,7 +31,6 @@ static void get_pool(const struct manager *manager, struct vgpu_pool *ret_record
                 .ready = info.ready,
                 .used = info.used,
                 .slab_size = info.slab_size,
-                .huge_pages = info.huge,
                 .held = info.held,
                 .spare = info.spare,
                 .saved = info.saved,

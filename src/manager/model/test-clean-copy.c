@@ -29,9 +29,7 @@ struct fixture {
 static int set_up(void **state)
 {
         struct fixture *fixture = calloc(1, sizeof(*fixture));
-        const struct pool_options pool = { .limit = 4 * SLAB,
-                                           .slab_size = SLAB,
-                                           .no_huge_pages = true };
+        const struct pool_options pool = { .limit = 4 * SLAB, .slab_size = SLAB };
 
         assert_int_equal(pool_new(&fixture->manager.pool, &pool), 0);
         fixture->manager.options = &fixture->options;
