@@ -287,7 +287,7 @@ static void read_event(int fd, char *to, size_t room)
 static void test_a_crowd_keeps_nobody_out(void **state)
 {
         static const char *const said[] = {
-                "GET /m", "GET /page.js" TAIL, "",
+                "GET /m", ("GET /page.js" TAIL), "",
                 "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{"
         };
         static int fds[CROWD];

@@ -33,7 +33,7 @@ static uint64_t bytes_of_one(CUdevice device)
                                                           : CONTEXT_BYTES;
 }
 
-/* What a driver refuses for another reason than room ends with its answer (quota_is_in_vain()): the bytes are a guess. */
+/* The bytes are a guess: a refusal for another reason than room ends with the driver's answer (quota_is_in_vain()). */
 #define CONTEXT_TRIES 16
 
 static struct quota_want want_one(CUdevice device)

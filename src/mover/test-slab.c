@@ -84,6 +84,14 @@ static void begin(void)
         slab_fill(&fixture.slabs, 1);
 }
 
+static void let_go(void)
+{
+        struct mover_done done = { 0 };
+
+        slab_release(&fixture.slabs, 1);
+        assert_int_equal(slab_remove(&fixture.slabs, &fixture.device, 1, &done), 0);
+}
+
 static void test_filling_changes_nothing(void **state)
 {
         static const char words[] = "what was there";
@@ -96,6 +104,8 @@ static void test_filling_changes_nothing(void **state)
         assert_string_equal(address + 3 * MIB, words);
         assert_int_equal(address[0] | address[SIZE - 1], 0);
         assert_int_equal((uintptr_t)address % (2 * MIB), 0);
+        assert_int_equal(add(), 0);
+        let_go();
 }
 
 static void *wait_for_it(void *data)
@@ -136,8 +146,7 @@ static void test_who_holds_it_waits_for_it(void **state)
         hold(1);
         assert_int_equal(slab_remove(&fixture.slabs, &fixture.device, 1, &done), -EBUSY);
         assert_int_equal(wait_while(register_it, &done), 0);
-        slab_release(&fixture.slabs, 1);
-        assert_int_equal(slab_remove(&fixture.slabs, &fixture.device, 1, &done), 0);
+        let_go();
         assert_true(slabs_are_empty(&fixture.slabs));
 }
 
@@ -149,6 +158,8 @@ static void test_who_stops_does_not_wait(void **state)
         begin();
         hold(1);
         assert_int_equal(wait_while(stop, &done), 0);
+        assert_int_equal(add(), 0);
+        let_go();
 }
 
 static void test_who_waits_or_comes_later_fails_as_the_registering(void **state)
@@ -172,6 +183,7 @@ static void test_who_waits_or_comes_later_fails_as_the_registering(void **state)
         begin();
         hold(1);
         assert_int_equal(add(), 0);
+        let_go();
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

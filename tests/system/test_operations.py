@@ -6,7 +6,7 @@ import resource
 import signal
 import unittest
 
-from harness import MIB, Host, expect_error
+from harness import MIB, Host, crowd_out, expect_error
 from wait import until
 
 
@@ -60,6 +60,27 @@ class Operations(unittest.TestCase):
         self.assertLess(report["pool_seconds"], report["seconds"])
         guest.wait_steps()
         guest.finish()
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to make vGPUs of two owners")
+    def test_one_without_room_does_not_keep_other_owners_waiting(self):
+        """It waits as long as its owner likes, and was the only one that was looked at."""
+        for name, size, owner in (("large", 128, 0), ("small", 8, 65534)):
+            self.host.call("CreateVgpu", name=name, frame_buffer=2 * size * MIB, device="0", owner=owner)
+            self.host.guest(name, "--size", f"{size}M")
+            self.host.call("SuspendVgpu", name=name)
+        self.host.guest("train", "--size", "8M")
+        (self.host.faults / "mover.copy-half=pause").write_text("")
+        suspend, resume = self.host.client(), self.host.client()
+        suspend.send("SuspendVgpu", name="train", timeout=600)  # at work on the device: it may make room
+        self.host.wait_paused("mover.copy-half")
+        crowd_out(self.host, "large", "120M")  # a context takes 64M
+        resume.send("ResumeVgpu", name="large", timeout=600)
+        until(lambda: "waiting for room vgpu=large" in (self.host.root / "log").read_text(errors="replace"), "it to wait")
+        self.assertEqual(self.host.call("ResumeVgpu", name="small", timeout=600)["vgpu"]["state"], "running")
+        self.assertEqual(self.host.vgpu("large")["state"], "resuming")
+        self.host.go_on("mover.copy-half")
+        suspend.answer()
+        expect_error("NoRoom", resume.answer)
 
     def test_a_vgpu_is_removed_while_its_last_operation_tidies_up(self):
         guest = self.host.guest("train", "--size", "4M")

@@ -18,6 +18,7 @@
 #include "manager/model/observer.h"
 #include "manager/model/promise.h"
 #include "manager/model/restore-room.h"
+#include "manager/operation/admission-queue.h"
 #include "manager/operation/copies.h"
 #include "manager/operation/fetching.h"
 #include "manager/operation/handover.h"
@@ -134,11 +135,6 @@ static void forget(struct operation *operation, size_t part)
 
 /* Who waits. */
 
-static bool is_queued(const struct operation *operation)
-{
-        return !list_is_empty(&operation->admission.link);
-}
-
 /* May others be told to leave for it? By demand that is asked before the operation begins. */
 static bool has_turn(const struct operation *operation)
 {
@@ -149,33 +145,22 @@ static bool has_turn(const struct operation *operation)
                promise_is_any_overcommitted(operation->instance);
 }
 
-/* Is there anybody at work on the device, who may leave it or take less than he was promised? */
-static bool has_others(const struct operation *operation)
-{
-        const struct device *device = device_of(operation);
-        const struct instance *instance;
-
-        list_for_each(instance, &device->manager->instances, link) {
-                const struct operation *other = instance->operation;
-
-                bool waits = other &&
-                             (is_queued(other) || other->admission.state == ADMISSION_AWAITS_TURN);
-
-                if (other && other != operation && !waits && operation_is_at(other, device))
-                        return true;
-        }
-        return false;
-}
-
 static void look_at_first(struct device *device)
 {
-        struct operation *first;
+        struct operation *first = admission_queue_get_first(device);
 
-        if (list_is_empty(&device->admissions))
-                return;
-        first = list_entry(device->admissions.next, struct operation, admission.link);
-        if (first->admission.state == ADMISSION_QUEUED)
+        if (first && first->admission.state == ADMISSION_QUEUED)
                 look(first);
+}
+
+static int on_look_again(sd_event_source *source, uint64_t usec, void *userdata);
+
+static bool look_in(struct operation *operation, uint64_t in_us)
+{
+        return operation->admission.again ||
+               sd_event_add_time_relative(operation->instance->manager->event,
+                                          &operation->admission.again, CLOCK_MONOTONIC, in_us, 1000,
+                                          on_look_again, operation) >= 0;
 }
 
 static void leave_queue(struct operation *operation)
@@ -215,8 +200,10 @@ static void begin(struct operation *operation)
         admission_set_state(operation, ADMISSION_QUEUED);
         list_append(&device->admissions, &operation->admission.link);
         start_timer(operation);
-        if (device->admissions.next == &operation->admission.link)
+        if (admission_queue_get_first(device) == operation)
                 look(operation);
+        else if (admission_queue_has_strangers_behind(admission_queue_get_first(device)))
+                (void)look_in(admission_queue_get_first(device), ADMISSION_QUEUE_FIRST_MOST_US);
 }
 
 /* Those that lack nothing are passed over. */
@@ -323,7 +310,7 @@ void admission_note_lack(struct operation *operation, size_t part, uint64_t free
 
 static void give_up(struct operation *operation, enum admission_patience patience)
 {
-        if (!is_queued(operation) && operation->admission.state != ADMISSION_AWAITS_TURN)
+        if (!admission_queue_has(operation) && operation->admission.state != ADMISSION_AWAITS_TURN)
                 return;
         operation->admission.timer = sd_event_source_disable_unref(operation->admission.timer);
         operation->admission.patience = patience;
@@ -385,6 +372,8 @@ static int on_look_again(sd_event_source *source, uint64_t usec, void *userdata)
 
         (void)source, (void)usec;
         operation->admission.again = sd_event_source_disable_unref(operation->admission.again);
+        if (operation->admission.state == ADMISSION_QUEUED)
+                admission_queue_let_others_pass(operation);
         look_at_first(device_of(operation));
         return 0;
 }
@@ -392,12 +381,7 @@ static int on_look_again(sd_event_source *source, uint64_t usec, void *userdata)
 /* No operation's end tells when it has come out what others ask for. False: it lacks more than that. */
 static bool look_again(struct operation *operation)
 {
-        if (!operation->admission.lacks_pending)
-                return false;
-        return operation->admission.again ||
-               sd_event_add_time_relative(operation->instance->manager->event,
-                                          &operation->admission.again, CLOCK_MONOTONIC,
-                                          PENDING_LOOK_US, 1000, on_look_again, operation) >= 0;
+        return operation->admission.lacks_pending && look_in(operation, PENDING_LOOK_US);
 }
 
 /* What did not fit. */
@@ -410,7 +394,8 @@ static void wait_or_refuse(struct operation *operation)
         admission_set_state(operation, ADMISSION_QUEUED);
         forget(operation, operation->admission.part);
         if (operation->admission.patience != ADMISSION_PATIENT ||
-            (!has_turn(operation) && !look_again(operation) && !has_others(operation))) {
+            (!has_turn(operation) && !look_again(operation) &&
+             !admission_queue_has_others(operation))) {
                 refuse(operation);
                 return;
         }
@@ -423,6 +408,8 @@ static void wait_or_refuse(struct operation *operation)
         operation->instance->residency.waits_for_room = true;
         if (has_turn(operation))
                 await_turn(operation);
+        else if (admission_queue_has_strangers_behind(operation))
+                (void)look_in(operation, ADMISSION_QUEUE_FIRST_MOST_US);
         ceiling_look(device_of(operation));
 }
 
