@@ -116,8 +116,9 @@ static void lift(struct device *device)
         ceiling_deinit(device);
         device->ceiling.generation++;
         begin_turn(&device->ceiling);
+        /* Also of those that are off: their next program would wait in vain for what limits no other one. */
         list_for_each(instance, &device->manager->instances, link) {
-                part = find_resident(instance, device);
+                part = instance_find_part(instance, device);
                 if (part)
                         write_ceiling(part, 0);
         }

@@ -67,7 +67,7 @@ uint64_t ceiling_get_asked(struct device *device, const struct instance *except)
 /* ceiling_look() - have it divided anew soon, or lifted. */
 void ceiling_look(struct device *device);
 
-/* ceiling_cover() - a vGPU that is new may not take what was promised to others before it was there. */
+/* ceiling_cover() - a vGPU that is new, or there again, may not take what was promised to others before. */
 void ceiling_cover(struct instance *instance);
 
 /* ceiling_is_on() - are those who run on @device limited? */

@@ -330,6 +330,7 @@ void instance_settle(struct instance *instance)
                 wanted = STATE_RUNNING;
         if (wanted != instance->state) {
                 instance_set_state(instance, wanted);
+                ceiling_cover(instance); /* it may have been off */
                 if (store_remove_operation(instance->manager->store, instance->id) < 0)
                         backlog_add_instance(instance);
         }

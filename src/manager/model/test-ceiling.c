@@ -333,6 +333,20 @@ static void test_who_asks_the_driver_for_more_than_is_free_is_waited_for(void **
         list_remove(&guest.link);
 }
 
+/* All of its processes have ended, and the next one begins. */
+static void test_what_is_lifted_is_lifted_for_one_that_is_off_too(void **state)
+{
+        (void)state;
+        ceiling_look(&world.device);
+        answer(&world.device);
+        assert_true(get_ceiling(&world.instance) > 0);
+        world.instance.state = STATE_SUSPENDED;
+        room_forget(&world.promise);
+        ceiling_look(&world.device);
+        assert_int_equal(get_ceiling(&world.instance), 0);
+        world.instance.state = STATE_IDLE;
+}
+
 /* It is no room for what gates ask the driver for. */
 static void test_what_a_mover_holds_is_not_free(void **state)
 {
@@ -373,6 +387,9 @@ int main(void)
                         set_up_world, tear_down_world),
                 cmocka_unit_test_setup_teardown(
                         test_who_asks_the_driver_for_more_than_is_free_is_waited_for, set_up_world,
+                        tear_down_world),
+                cmocka_unit_test_setup_teardown(
+                        test_what_is_lifted_is_lifted_for_one_that_is_off_too, set_up_world,
                         tear_down_world),
                 cmocka_unit_test_setup_teardown(test_what_a_mover_holds_is_not_free, set_up_world,
                                                 tear_down_world),
