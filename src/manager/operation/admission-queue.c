@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "manager/model/device.h"
 #include "manager/model/instance.h"
-#include "manager/model/manager.h"
 #include "manager/operation/operation.h"
 
 static struct device *device_of(const struct operation *operation)
@@ -15,23 +14,6 @@ static struct device *device_of(const struct operation *operation)
 bool admission_queue_has(const struct operation *operation)
 {
         return !list_is_empty(&operation->admission.link);
-}
-
-bool admission_queue_has_others(const struct operation *operation)
-{
-        const struct device *device = device_of(operation);
-        const struct instance *instance;
-
-        list_for_each(instance, &device->manager->instances, link) {
-                const struct operation *other = instance->operation;
-
-                bool waits = other && (admission_queue_has(other) ||
-                                       other->admission.state == ADMISSION_AWAITS_TURN);
-
-                if (other && other != operation && !waits && operation_is_at(other, device))
-                        return true;
-        }
-        return false;
 }
 
 struct operation *admission_queue_get_first(struct device *device)

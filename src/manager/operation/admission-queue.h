@@ -21,9 +21,6 @@ bool admission_queue_has(const struct operation *operation);
 /* admission_queue_get_first() - NULL: none waits. */
 struct operation *admission_queue_get_first(struct device *device);
 
-/* admission_queue_has_others() - is another operation at work on its device, which may leave or take less than promised? */
-bool admission_queue_has_others(const struct operation *operation);
-
 /* admission_queue_has_strangers_behind() - does one of another owner wait behind it? */
 bool admission_queue_has_strangers_behind(const struct operation *operation);
 

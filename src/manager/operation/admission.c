@@ -145,6 +145,23 @@ static bool has_turn(const struct operation *operation)
                promise_is_any_overcommitted(operation->instance);
 }
 
+/* Is another operation at work on its device, which may leave or take less than it was promised? */
+static bool has_others(const struct operation *operation)
+{
+        const struct device *device = device_of(operation);
+        const struct instance *instance;
+
+        list_for_each(instance, &device->manager->instances, link) {
+                const struct operation *other = instance->operation;
+                bool waits = other && (admission_queue_has(other) ||
+                                       other->admission.state == ADMISSION_AWAITS_TURN);
+
+                if (other && other != operation && !waits && operation_is_at(other, device))
+                        return true;
+        }
+        return false;
+}
+
 static void look_at_first(struct device *device)
 {
         struct operation *first = admission_queue_get_first(device);
@@ -394,17 +411,16 @@ static void wait_or_refuse(struct operation *operation)
         admission_set_state(operation, ADMISSION_QUEUED);
         forget(operation, operation->admission.part);
         if (operation->admission.patience != ADMISSION_PATIENT ||
-            (!has_turn(operation) && !look_again(operation) &&
-             !admission_queue_has_others(operation))) {
+            (!has_turn(operation) && !look_again(operation) && !has_others(operation))) {
                 refuse(operation);
                 return;
         }
-        if (!operation->admission.waiting_since_ns)
+        if (!operation->admission.waiting_since_ns) {
+                operation->admission.waiting_since_ns = clock_now(CLOCK_MONOTONIC);
                 log_event_of(operation->instance->owner, LOG_LEVEL_INFO, "waiting for room",
                              "vgpu=%s operation=%s device=%u", operation->instance->name,
                              operation->kind->name, device_of(operation)->index);
-        if (!operation->admission.waiting_since_ns)
-                operation->admission.waiting_since_ns = clock_now(CLOCK_MONOTONIC);
+        }
         operation->instance->residency.waits_for_room = true;
         if (has_turn(operation))
                 await_turn(operation);
