@@ -14,6 +14,9 @@ struct pool_spare_user {
         uint64_t bytes;
 };
 
+/* How far each slab has to be with its pinning for a preparation to be done. */
+enum pool_readiness { POOL_PINNED, POOL_BEING_PINNED };
+
 struct pool_reservation {
         struct pool_reservation *next;
         char owner[POOL_OWNER_MAX]; /* of its slabs */
@@ -31,8 +34,8 @@ struct pool_reservation {
         pool_prepared_fn done; /* being prepared, or NULL */
         void *userdata;
         uint32_t device;
-        bool is_soon; /* a slab that is being pinned will do */
-        int error;    /* of a preparation that has failed */
+        enum pool_readiness wanted;
+        int error; /* of a preparation that has failed */
 };
 
 struct pool {

@@ -77,7 +77,8 @@ static bool is_pinned(const struct slab *slab, const struct pool_reservation *re
         uint32_t device = reservation->device;
 
         return (slab->ready & pool_bit(device)) ||
-               (reservation->is_soon && slab->action == POOL_ADD && slab->action_device == device);
+               (reservation->wanted == POOL_BEING_PINNED && slab->action == POOL_ADD &&
+                slab->action_device == device);
 }
 
 /* Zeroed for its owner, pinned, and nobody writes to it. */
@@ -176,7 +177,8 @@ void pool_shrink(struct pool *pool)
 }
 
 static int prepare(struct pool *pool, struct pool_reservation *reservation, uint32_t device,
-                   bool is_soon, pool_prepared_fn done, void *userdata, bool *ret_ready)
+                   enum pool_readiness wanted, pool_prepared_fn done, void *userdata,
+                   bool *ret_ready)
 {
         if (reservation->done)
                 return -EBUSY;
@@ -185,7 +187,7 @@ static int prepare(struct pool *pool, struct pool_reservation *reservation, uint
 
         reservation->device = device;
         reservation->error = 0;
-        reservation->is_soon = is_soon;
+        reservation->wanted = wanted;
         if (is_prepared(pool, reservation)) {
                 *ret_ready = true;
                 return 0;
@@ -199,7 +201,7 @@ static int prepare(struct pool *pool, struct pool_reservation *reservation, uint
                 reservation->done = NULL;
                 return reservation->error;
         }
-        *ret_ready = is_prepared(pool, reservation); /* soon, that is */
+        *ret_ready = is_prepared(pool, reservation); /* that is, being pinned */
         if (*ret_ready)
                 reservation->done = NULL;
         return 0;
@@ -208,13 +210,13 @@ static int prepare(struct pool *pool, struct pool_reservation *reservation, uint
 int pool_prepare(struct pool *pool, struct pool_reservation *reservation, uint32_t device,
                  pool_prepared_fn done, void *userdata, bool *ret_ready)
 {
-        return prepare(pool, reservation, device, false, done, userdata, ret_ready);
+        return prepare(pool, reservation, device, POOL_PINNED, done, userdata, ret_ready);
 }
 
 int pool_prepare_soon(struct pool *pool, struct pool_reservation *reservation, uint32_t device,
                       pool_prepared_fn done, void *userdata, bool *ret_ready)
 {
-        return prepare(pool, reservation, device, true, done, userdata, ret_ready);
+        return prepare(pool, reservation, device, POOL_BEING_PINNED, done, userdata, ret_ready);
 }
 
 /* A failure is tried again by the preparation, which tells it. */
