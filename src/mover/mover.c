@@ -312,7 +312,6 @@ static int run_lend_end(struct request *request, struct mover_done *done)
         if (!request->lending) /* the mover that has lent it has ended, with all that it held */
                 return lend->bytes > 0 ? -ENOENT : 0;
         if (lend->call == MOVER_CALL_CHECKPOINT) {
-                device_unclaim(&mover->device, &request->lending->claim);
                 if (lend->bytes > 0)
                         r = hold_take_within(&mover->holds, &mover->device, lend->pid, lend->bytes,
                                              lend->header.id, HOLD_WITHIN_MS, done);
@@ -430,16 +429,17 @@ static int stop_job(struct mover *mover, struct request *request)
         return 0;
 }
 
-/* A restore is answered: its window is closed here, behind nothing. */
+/* The call is answered: its claim ends here, and a restore's window, behind no call that waits for them. */
 static int begin_lend_end(struct mover *mover, struct request *request)
 {
         const struct mover_lend *lend = &request->packet.lend;
 
         request->lending = lending_end(&mover->lendings, lend->pid, lend->call);
-        if (!request->lending || lend->call != MOVER_CALL_RESTORE)
+        if (!request->lending)
                 return 0;
         device_unclaim(&mover->device, &request->lending->claim);
-        room_close(&mover->device.room, ROOM_RESTORING);
+        if (lend->call == MOVER_CALL_RESTORE)
+                room_close(&mover->device.room, ROOM_RESTORING);
         return 0;
 }
 
