@@ -74,7 +74,7 @@ static int64_t get_unpromised(const struct device *device)
         return sum;
 }
 
-/* What was promised to those who wait is what they are to be given. */
+/* The bytes that were promised to waiting vGPUs count as free: they are for these vGPUs. */
 static int64_t get_free(const struct residency *residency, const struct device *device)
 {
         const struct residency_look *look = &residency->look[device->index];
