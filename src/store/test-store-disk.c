@@ -38,7 +38,7 @@ static int write_line(const char *path, const char *line)
         return n < 0 ? -errno : 0;
 }
 
-/* Of a new user namespace: without a number of its own a process can make no file there. */
+/* In a new user namespace: without a number there a process can make no file. */
 static int become_root(uid_t user, gid_t group)
 {
         char users[32], groups[32];
@@ -76,7 +76,7 @@ static struct store *open_on_small_disk(void)
         return store;
 }
 
-/* What a resume says on its way; the way out says as much. */
+/* A resume says so much on its way, and the way out as much. */
 static void move(struct store *store, uint32_t id, int times)
 {
         for (int i = 0; i < times; i++) {
